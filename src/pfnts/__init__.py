@@ -1,0 +1,1 @@
+"""Contextual bandits that just work on tabular data."""
