@@ -1,0 +1,193 @@
+"""What Gaussian and Student posteriors share: shapes, draws, and how they are joined and cut."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Posterior(ABC):
+    """Beliefs about mean rewards, each with a location and a scale.
+
+    The last axis holds arms (or queries), the axes before it contexts. Arrays are read-only views.
+    """
+
+    mean: Array
+    """Location of each mean reward, (..., K)."""
+    variance: Array
+    """Squared scale of each mean reward itself (V / s, not the variance of a reward), (..., K)."""
+    size: NDArray[np.int64]
+    """Number of observations behind each entry; given as anything that broadcasts to ``mean``."""
+    directions: Array | None = None
+    """What one standard normal per block adds to the mean, (J, ..., K); squares add up to ``variance``."""
+    coupled: bool = False
+    """Whether the entries of the last axis share the draw of each block, or have their own."""
+
+    def __init__(
+        self,
+        *,
+        mean: ArrayLike,
+        variance: ArrayLike,
+        size: ArrayLike,
+        directions: ArrayLike | None = None,
+        coupled: bool = False,
+    ) -> None:
+        self._set("mean", _floats("mean", mean))
+        shape = self.mean.shape
+        if not shape:
+            raise ValueError("mean must have at least one axis, the arms, got a single number; wrap it in a list")
+        self._set("variance", _floats("variance", variance))
+        if self.variance.shape != shape:
+            raise ValueError(f"variance must have the shape of mean, {shape}, got {self.variance.shape}")
+        if (self.variance < 0).any():
+            raise ValueError(f"variance must not be negative, got {self.variance.min()}")
+        self._set("size", _spread("size", np.asarray(size, dtype=np.int64), shape))
+        if (self.size < 1).any():
+            raise ValueError(f"size must be at least 1, got {self.size.min()}")
+        self._set("directions", None if directions is None else _floats("directions", directions))
+        if self.directions is not None and (self.directions.shape[1:] != shape or self.directions.ndim < 2):
+            raise ValueError(f"directions must have shape (J, *{shape}), got {self.directions.shape}")
+        if coupled and directions is None:
+            raise ValueError("directions must be given when coupled=True, got None; pass them or coupled=False")
+        self._set("coupled", coupled)
+
+    @abstractmethod
+    def sample(self, rng: Generator) -> Array:
+        """Draw every entry by itself, in the shape of ``mean``."""
+
+    @abstractmethod
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Lower and upper end of the central interval that holds probability ``level``."""
+
+    @abstractmethod
+    def sample_function(self, rng: Generator) -> Array:
+        """Draw one function and evaluate it everywhere: all contexts share the draws of an arm."""
+
+    @abstractmethod
+    def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
+        """Return the probability that each entry of the last axis is the largest of its row."""
+
+    def reshape(self, *shape: int, coupled: bool | None = None) -> Self:
+        """Rearrange the entries, for example (q * K,) queries of one sequence into (q, K).
+
+        Parameters
+        ----------
+        shape
+            The new shape of ``mean``.
+        coupled
+            Whether the new last axis shares block draws; unchanged when None.
+        """
+        changes = self._each(lambda array: array.reshape(shape), lambda array: array.reshape(-1, *shape))
+        return replace(self, **changes, coupled=self.coupled if coupled is None else coupled)
+
+    def __getitem__(self, index: Any) -> Self:
+        """Cut out contexts: ``index`` applies to the leading axes of ``mean``, never to the last."""
+        if self.mean.ndim < 2:
+            raise IndexError(
+                f"only posteriors with leading axes can be indexed, this one has {self.mean.shape}"
+            )
+        index = index if isinstance(index, tuple) else (index,)
+        changes = self._each(lambda array: array[*index, :], lambda array: array[:, *index, :])
+        return replace(self, **changes)
+
+    def _each(self, entries: Any, blocks: Any) -> dict[str, Any]:
+        changes = {name: entries(getattr(self, name)) for name in self._fields()}
+        changes["directions"] = None if self.directions is None else blocks(self.directions)
+        return changes
+
+    @staticmethod
+    def _fields() -> tuple[str, ...]:
+        return ("mean", "variance", "size")
+
+    def _block_draws(self, rng: Generator) -> Array:
+        if self.directions is None:
+            raise ValueError(
+                "directions must be known to draw a function, got None; draw marginals by sample(rng)"
+            )
+        arms = 1 if self.coupled else self.mean.shape[-1]
+        return rng.standard_normal((len(self.directions), arms))
+
+    def _along_directions(self, draws: Array) -> Array:
+        # draws are (J, K) or (J, 1); every leading axis of the directions sees the same ones.
+        assert self.directions is not None
+        everywhere = np.broadcast_to(draws, (len(draws), self.mean.shape[-1]))
+        total: Array = np.einsum("j...k,jk->...k", self.directions, everywhere)
+        return total
+
+    def _set(self, name: str, value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            value = value.view()
+            value.flags.writeable = False
+        object.__setattr__(self, name, value)
+
+
+P = TypeVar("P", bound=Posterior)
+
+
+def stack(posteriors: Sequence[P], axis: int = -1, *, coupled: bool = False) -> P:
+    """Join posteriors of equal shape along a new axis, for example one per arm, (q,), into (q, K).
+
+    Directions are padded with zero blocks to the longest; they are dropped if one posterior has none.
+
+    Parameters
+    ----------
+    posteriors
+        At least one, all Gaussian or all Student.
+    axis
+        Where the new axis goes in ``mean``.
+    coupled
+        Whether the new posterior's last axis shares block draws. Arms with sequences of their own do not.
+
+    Examples
+    --------
+    >>> from pfnts.posterior import GaussianPosterior
+    >>> arms = [GaussianPosterior(mean=[m], variance=[1.0], size=8) for m in (0.0, 1.0)]
+    >>> stack(arms).mean
+    array([[0., 1.]])
+    """
+    kinds = {type(posterior) for posterior in posteriors}
+    if len(kinds) != 1:
+        names = sorted(kind.__name__ for kind in kinds)
+        raise ValueError(f"posteriors must be at least one, all of one kind, got {names}")
+    shapes = {posterior.mean.shape for posterior in posteriors}
+    if len(shapes) != 1:
+        raise ValueError(f"posteriors must have equal shapes, got {sorted(shapes)}")
+    axis = axis % (posteriors[0].mean.ndim + 1)
+    joined: dict[str, Any] = {
+        name: np.stack([getattr(posterior, name) for posterior in posteriors], axis=axis)
+        for name in posteriors[0]._fields()
+    }
+    known = [posterior.directions for posterior in posteriors if posterior.directions is not None]
+    if len(known) == len(posteriors):
+        blocks = max(len(directions) for directions in known)
+        padded = [
+            np.concatenate([d, np.zeros((blocks - len(d), *d.shape[1:]))]) if len(d) < blocks else d
+            for d in known
+        ]
+        joined["directions"] = np.stack(padded, axis=axis + 1)
+    return type(posteriors[0])(**joined, coupled=coupled)
+
+
+def _floats(name: str, values: ArrayLike) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
+    return array
+
+
+def _spread(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    if array.shape == shape:
+        return array
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError as error:
+        raise ValueError(f"{name} must broadcast to the shape of mean, {shape}, got {array.shape}") from error

@@ -1,0 +1,220 @@
+"""Exact probabilities that an arm's draw is the largest.
+
+Independent draws: P_k is the integral of f_k(u) prod_{j != k} F_j(u) du. The line is cut at a few quantiles
+of every arm, so that on each piece every F_j is smooth whatever the ratio of the scales, and each piece gets a
+Gauss-Legendre rule. Only u >= L matters, L being the largest of the arms' far lower quantiles, because below it
+the arm that defines L beats everything. Measured from L, every arm that still matters has a mean within a fixed
+number of its own scales, so nothing is lost to rounding even if scales differ by many orders.
+
+Coupled draws (one draw z_j per block for all arms): two arms have a closed form. Otherwise the draws vary in
+at most min(J, K - 1) directions; along the widest the probability is exact (an upper envelope of lines), over
+the others it is averaged by a fixed scrambled Sobol sequence. With 2048 points the error is below 5e-4.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtri, gammaln, ndtr, ndtri, stdtr, stdtrit
+from scipy.stats import qmc
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_NODES, _WEIGHTS = (
+    0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(8), (1, 0), strict=True)
+)
+_GAUSSIAN_KNOTS = np.array([-8.0, -5.0, -2.5, 0.0, 2.5, 5.0, 8.0])
+_STUDENT_TAIL = 1e-9
+_CHUNK = 1 << 20
+_SOBOL_LOG2 = 11
+
+
+def best_arm_probabilities(
+    mean: Array,
+    variance: Array,
+    *,
+    eligible: Mask | None = None,
+    dof: Array | None = None,
+    directions: Array | None = None,
+) -> Array:
+    """Probability that each entry of the last axis is the largest, (..., K).
+
+    Parameters
+    ----------
+    mean, variance
+        Location and squared scale, (..., K).
+    eligible
+        Entries that take part, (..., K); each row needs one.
+    dof
+        Degrees of freedom of Student draws, (..., K); None for Gaussian draws.
+    directions
+        Block directions of coupled draws, (J, ..., K); None for independent draws.
+
+    Examples
+    --------
+    >>> best_arm_probabilities(np.zeros(4), np.ones(4)).round(6)
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    shape = mean.shape
+    rows = (-1, shape[-1])
+    mask = np.ones(shape, dtype=bool) if eligible is None else eligible
+    if shape[-1] == 1 or mean.size == 0:
+        return np.ones(shape)
+    mean, mask = mean.reshape(rows), mask.reshape(rows)
+    dof = None if dof is None else dof.reshape(rows)
+    if directions is not None:
+        parts = _coupled(mean, directions.reshape(len(directions), *mean.shape), mask, dof)
+    elif shape[-1] == 2 and dof is None:
+        parts = _pair(mean, np.sqrt(variance.reshape(rows).sum(axis=1)), mask, None)
+    else:
+        parts = _independent(mean, np.sqrt(variance.reshape(rows)), mask, dof)
+    return parts.reshape(shape)
+
+
+def check_eligible(eligible: ArrayLike | None, shape: tuple[int, ...]) -> Mask | None:
+    """Return the mask in the given shape, or complain; None stays None."""
+    if eligible is None:
+        return None
+    mask = np.asarray(eligible)
+    if mask.dtype != np.bool_:
+        raise ValueError(
+            f"eligible must be a mask of booleans, got dtype {mask.dtype}; convert indices first"
+        )
+    try:
+        mask = np.broadcast_to(mask, shape)
+    except ValueError as error:
+        raise ValueError(f"eligible must broadcast to the shape {shape}, got {mask.shape}") from error
+    if not mask.any(axis=-1).all():
+        raise ValueError("eligible must leave at least one arm in every row, got a row without any")
+    return mask
+
+
+def _pair(mean: Array, scale: Array, mask: Mask, dof: Array | None) -> Array:
+    """Two arms, (N, 2), whose difference has scale (N,)."""
+    gap = mean[:, 0] - mean[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(gap == 0, 0.0, gap / scale)
+    z = np.where(mask.all(axis=1), z, np.where(mask[:, 0], np.inf, -np.inf))
+    both = np.stack([z, -z], axis=1)
+    result: Array = ndtr(both) if dof is None else stdtr(dof, both)
+    return result
+
+
+def _independent(mean: Array, scale: Array, mask: Mask, dof: Array | None) -> Array:
+    """Any number of arms, (N, K), in chunks that keep the nodes in memory."""
+    knots = _GAUSSIAN_KNOTS if dof is None else _student_knots(dof)
+    per_row = mean.shape[1] ** 2 * knots.shape[-1] * len(_NODES)
+    step = max(1, _CHUNK // per_row)
+    parts = []
+    for start in range(0, len(mean), step):
+        chunk = slice(start, start + step)
+        chunk_dof = None if dof is None else dof[chunk]
+        chunk_knots = knots if dof is None else knots[chunk]
+        parts.append(_quadrature(mean[chunk], scale[chunk], mask[chunk], chunk_dof, chunk_knots))
+    return np.concatenate(parts)
+
+
+def _student_knots(dof: Array) -> Array:
+    """Cut points in units of the scale, (N, K, M), in geometric progression out to a tail of 1e-9."""
+    reach = -stdtrit(dof, _STUDENT_TAIL)
+    inner = 1.25
+    # A ratio of 3.5 between neighbours keeps 8 nodes accurate on x ** -(dof + 1).
+    count = 1 + int(np.ceil(np.log(reach.max() / inner) / np.log(3.5)))
+    outer = inner * (reach[..., None] / inner) ** (np.arange(count) / (count - 1))
+    return np.concatenate([-outer[..., ::-1], np.zeros((*dof.shape, 1)), outer], axis=-1)
+
+
+def _quadrature(mean: Array, scale: Array, mask: Mask, dof: Array | None, knots: Array) -> Array:
+    rows = np.arange(len(mean))
+    floor = np.where(mask, mean + knots[..., 0] * scale, -np.inf)
+    star = floor.argmax(axis=1)
+    reach = np.broadcast_to(-knots[..., 0], mean.shape)[rows, star] * scale[rows, star]
+    # Means measured from L = mean[star] - reach; the difference of means first, since it is exact at star.
+    centre = (mean - mean[rows, star][:, None]) + reach[:, None]
+    atom = mask & (scale == 0) & (mean == mean[rows, star][:, None]) & (scale[rows, star] == 0)[:, None]
+    smooth = mask & (scale > 0)
+    centre = np.where(smooth, centre, -np.inf)
+    unit = np.where(smooth, scale, 1.0)
+
+    cuts = np.maximum(centre[..., None] + knots * unit[..., None], 0.0).reshape(len(mean), -1)
+    cuts.sort(axis=1)
+    width = np.diff(cuts, axis=1, prepend=0.0)
+    used = (width > 0).any(axis=0)
+    left, width = (cuts - width)[:, used], width[:, used]
+    nodes = (left[..., None] + width[..., None] * _NODES).reshape(len(mean), 1, -1)
+    weights = (width[..., None] * _WEIGHTS).reshape(len(mean), 1, -1)
+
+    z = (nodes - centre[..., None]) / unit[..., None]
+    below = ndtr(z) if dof is None else stdtr(dof[..., None], z)
+    density = _density(z, dof) / unit[..., None]
+    everywhere = below.prod(axis=1, keepdims=True)
+    result: Array = (density / below * everywhere * weights).sum(axis=2)
+    if atom.any():
+        start = -centre / unit
+        at_atom = (ndtr(start) if dof is None else stdtr(dof, start)).prod(axis=1)
+        result += atom * (at_atom / np.maximum(atom.sum(axis=1), 1))[:, None]
+    normalised: Array = result / result.sum(axis=1, keepdims=True)
+    return normalised
+
+
+def _density(z: Array, dof: Array | None) -> Array:
+    if dof is None:
+        gaussian: Array = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        return gaussian
+    constant = np.exp(gammaln((dof + 1) / 2) - gammaln(dof / 2)) / np.sqrt(np.pi * dof)
+    student: Array = constant[..., None] * (1 + z**2 / dof[..., None]) ** (-(dof[..., None] + 1) / 2)
+    return student
+
+
+def _coupled(mean: Array, directions: Array, mask: Mask, dof: Array | None) -> Array:
+    """Arms (N, K) that share block draws, with directions (J, N, K)."""
+    if mean.shape[1] == 2:
+        gap = directions[..., 0] - directions[..., 1]
+        return _pair(mean, np.sqrt((gap**2).sum(axis=0)), mask, dof)
+    result = np.empty_like(mean)
+    for row, arms in enumerate(mask):
+        chosen = directions[:, row, arms]
+        tails = None if dof is None else float(dof[row, 0])
+        result[row] = 0.0
+        result[row, arms] = _envelope(mean[row, arms], chosen, tails)
+    return result
+
+
+def _envelope(mean: Array, directions: Array, dof: float | None) -> Array:
+    """Best-arm probabilities of mean + z @ directions for one context, directions (J, K)."""
+    # What all arms share moves no arm past another; the rest has rank at most K - 1.
+    _, singular, axes = np.linalg.svd(
+        directions - directions.mean(axis=1, keepdims=True), full_matrices=False
+    )
+    loadings = (singular[:, None] * axes)[: max(1, len(mean) - 1)]
+    normal, tails = _sobol_points(len(loadings) - 1, dof)
+    intercept = mean + tails * (normal @ loadings[1:])
+    slope = tails * loadings[0]
+    gain = slope[:, :, None] - slope[:, None, :]
+    lead = intercept[:, None, :] - intercept[:, :, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossing = lead / gain
+    enters = np.where(gain > 0, crossing, -np.inf).max(axis=2)
+    leaves = np.where(gain < 0, crossing, np.inf).min(axis=2)
+    beaten = ((gain == 0) & (lead > 0)).any(axis=2)
+    wins = np.where(beaten, 0.0, np.maximum(ndtr(leaves) - ndtr(enters), 0.0))
+    result: Array = (wins / wins.sum(axis=1, keepdims=True)).mean(axis=0)
+    return result
+
+
+@lru_cache(maxsize=64)
+def _sobol_points(dimension: int, dof: float | None) -> tuple[Any, Any]:
+    """Normal points (N, dimension) and, for Student draws, sqrt(dof / chi2) as (N, 1)."""
+    total = dimension + (dof is not None)
+    if total == 0:
+        return np.empty((1, 0)), np.ones((1, 1))
+    uniform = qmc.Sobol(total, scramble=True, rng=np.random.default_rng(0)).random_base2(_SOBOL_LOG2)
+    uniform = np.clip(uniform, 1e-12, 1 - 1e-12)
+    normal = ndtri(uniform[:, :dimension])
+    if dof is None:
+        return normal, np.ones((1, 1))
+    return normal, np.sqrt(dof / chdtri(dof, uniform[:, -1:]))

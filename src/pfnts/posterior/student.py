@@ -1,0 +1,111 @@
+"""A Student posterior of mean rewards: heavier tails where few blocks speak for the variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from pfnts.posterior.base import Array, Posterior, _spread
+from pfnts.posterior.best_arm import best_arm_probabilities, check_eligible
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class StudentPosterior(Posterior):
+    """Student beliefs about mean rewards.
+
+    Parameters
+    ----------
+    mean
+        Locations, (..., K): contexts first, arms last.
+    variance
+        Squared scales, same shape. The variance proper is ``variance * dof / (dof - 2)`` for ``dof > 2``.
+    size
+        Number of observations behind each entry; broadcast to ``mean``.
+    dof
+        Degrees of freedom, positive; broadcast to ``mean``.
+    directions
+        Block directions, (J, ..., K), whose squares add up to ``variance``; None where unknown.
+    coupled
+        Whether the last axis shares the block draws, and then also the degrees of freedom.
+
+    Examples
+    --------
+    >>> posterior = StudentPosterior(mean=[0.0], variance=[1.0], size=10, dof=4)
+    >>> lower, upper = posterior.interval(0.95)
+    >>> upper.round(3)
+    array([2.776])
+    """
+
+    dof: Array
+    """Degrees of freedom of each entry."""
+
+    def __init__(
+        self,
+        *,
+        mean: ArrayLike,
+        variance: ArrayLike,
+        size: ArrayLike,
+        dof: ArrayLike,
+        directions: ArrayLike | None = None,
+        coupled: bool = False,
+    ) -> None:
+        super().__init__(mean=mean, variance=variance, size=size, directions=directions, coupled=coupled)
+        dof = _spread("dof", np.asarray(dof, dtype=np.float64), self.mean.shape)
+        if not (dof > 0).all():
+            raise ValueError(f"dof must be positive, got {dof.min()}")
+        if self.coupled and (dof != dof[..., :1]).any():
+            raise ValueError(
+                "dof must be equal along the last axis when coupled=True, since all share one draw"
+            )
+        self._set("dof", dof)
+
+    @staticmethod
+    def _fields() -> tuple[str, ...]:
+        return ("mean", "variance", "size", "dof")
+
+    def sample(self, rng: Generator) -> Array:
+        """Draw every entry independently: ``mean.size`` standard normals, then as many chi-squares."""
+        normal = rng.standard_normal(self.mean.shape)
+        tails = np.sqrt(self.dof / rng.chisquare(self.dof))
+        draw: Array = self.mean + np.sqrt(self.variance) * normal * tails
+        return draw
+
+    def sample_function(self, rng: Generator) -> Array:
+        """Draw one function: all z of an arm (of all arms when coupled) share one sqrt(dof / chi2)."""
+        normal = self._block_draws(rng)
+        dof = self.dof.reshape(-1, self.dof.shape[-1])
+        if (dof != dof[0]).any():
+            raise ValueError(
+                "dof must be the same in every context to draw a function; draw sample(rng) instead"
+            )
+        dof = dof[0, : normal.shape[1]]
+        draw: Array = self.mean + self._along_directions(normal * np.sqrt(dof / rng.chisquare(dof)))
+        return draw
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Return the ends of the central interval of probability ``level``."""
+        half = stdtrit(self.dof, 0.5 + check_level(level) / 2) * np.sqrt(self.variance)
+        return self.mean - half, self.mean + half
+
+    def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
+        """Return the probability, for each entry of the last axis, of being the largest of its row.
+
+        Independent entries: quadrature, error below 1e-6. Coupled: see `pfnts.posterior.best_arm`.
+        ``eligible`` is a boolean mask that broadcasts to ``mean``; entries outside it get zero.
+        """
+        mask = check_eligible(eligible, self.mean.shape)
+        directions = self.directions if self.coupled else None
+        return best_arm_probabilities(
+            self.mean, self.variance, eligible=mask, dof=self.dof, directions=directions
+        )
+
+
+def check_level(level: float) -> float:
+    """Return ``level``, or complain that it is no probability of an interval."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be strictly between 0 and 1, got {level}")
+    return level
