@@ -1,1 +1,7 @@
+"""Models that can be asked what they would have predicted after each prefix of a history."""
 
+from pfnts.backbones.base import Backbone, PredictiveSequence
+from pfnts.backbones.linear import InverseGamma, LinearBackbone, LinearSequence
+from pfnts.backbones.registry import load
+
+__all__ = ["Backbone", "InverseGamma", "LinearBackbone", "LinearSequence", "PredictiveSequence", "load"]

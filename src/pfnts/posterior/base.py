@@ -44,7 +44,9 @@ class Posterior(ABC):
         self._set("mean", _floats("mean", mean))
         shape = self.mean.shape
         if not shape:
-            raise ValueError("mean must have at least one axis, the arms, got a single number; wrap it in a list")
+            raise ValueError(
+                "mean must have at least one axis, the arms, got a single number; wrap it in a list"
+            )
         self._set("variance", _floats("variance", variance))
         if self.variance.shape != shape:
             raise ValueError(f"variance must have the shape of mean, {shape}, got {self.variance.shape}")
@@ -57,7 +59,9 @@ class Posterior(ABC):
         if self.directions is not None and (self.directions.shape[1:] != shape or self.directions.ndim < 2):
             raise ValueError(f"directions must have shape (J, *{shape}), got {self.directions.shape}")
         if coupled and directions is None:
-            raise ValueError("directions must be given when coupled=True, got None; pass them or coupled=False")
+            raise ValueError(
+                "directions must be given when coupled=True, got None; pass them or coupled=False"
+            )
         self._set("coupled", coupled)
 
     @abstractmethod

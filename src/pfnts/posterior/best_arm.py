@@ -1,10 +1,10 @@
 """Exact probabilities that an arm's draw is the largest.
 
 Independent draws: P_k is the integral of f_k(u) prod_{j != k} F_j(u) du. The line is cut at a few quantiles
-of every arm, so that on each piece every F_j is smooth whatever the ratio of the scales, and each piece gets a
-Gauss-Legendre rule. Only u >= L matters, L being the largest of the arms' far lower quantiles, because below it
-the arm that defines L beats everything. Measured from L, every arm that still matters has a mean within a fixed
-number of its own scales, so nothing is lost to rounding even if scales differ by many orders.
+of every arm, so that on each piece every F_j is smooth whatever the ratio of the scales, and each piece gets
+a Gauss-Legendre rule. Only u >= L matters, L being the largest of the arms' far lower quantiles, because
+below it the arm that defines L beats everything. Measured from L, every arm that still matters has a mean
+within a fixed number of its own scales, so nothing is lost to rounding if scales differ by many orders.
 
 Coupled draws (one draw z_j per block for all arms): two arms have a closed form. Otherwise the draws vary in
 at most min(J, K - 1) directions; along the widest the probability is exact (an upper envelope of lines), over

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.random import Generator
@@ -40,7 +40,7 @@ class StudentPosterior(Posterior):
     array([2.776])
     """
 
-    dof: Array
+    dof: Array = field(kw_only=True)
     """Degrees of freedom of each entry."""
 
     def __init__(

@@ -1,0 +1,337 @@
+"""Exact conjugate Bayesian linear regression: a usable backbone, and the oracle of the tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
+from scipy.special import ndtri, stdtrit
+
+from pfnts.backbones.base import Matrix, Vector
+from pfnts.posterior import GaussianPosterior, StudentPosterior
+
+_BATCH = 1 << 22  # numbers held by one batch of normal equations (32 MB)
+_FACTORS = 16  # Cholesky factors kept, enough for every point of a prefix grid
+
+
+@dataclass(frozen=True, kw_only=True)
+class InverseGamma:
+    """Prior of the noise variance: density proportional to v^(-shape - 1) exp(-rate / v).
+
+    Examples
+    --------
+    >>> InverseGamma(shape=2.0, rate=1.0)
+    InverseGamma(shape=2.0, rate=1.0)
+    """
+
+    shape: float
+    rate: float
+
+    def __post_init__(self) -> None:
+        for name in ("shape", "rate"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be positive and finite, got {value}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearBackbone:
+    """Bayesian linear regression with intercept, in closed form after every prefix.
+
+    Coefficients have prior N(0, noise variance / precision). By default the prior has no units: after t rows
+    it is stated for features standardised by those t rows, the intercept is flat, and the noise variance has
+    an inverse gamma prior worth one observation at the targets' own variance, so that predictions follow any
+    shift and scale of targets and features. With ``standardize=False`` the prior is fixed, on raw features and
+    intercept alike, and the predictive means are an exact martingale. A missing value is replaced by the mean
+    of its column so far.
+
+    Parameters
+    ----------
+    precision
+        Prior precision of a coefficient in units of the noise; about so many observations' worth.
+    noise
+        Known standard deviation of the noise, or an `InverseGamma` prior of its variance; None for the default.
+    standardize
+        Whether the prior is stated for standardised features with a flat intercept.
+
+    Examples
+    --------
+    >>> sequence = LinearBackbone().sequence([[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0])
+    >>> sequence.means([[1.5]], sizes=[2, 4])
+    array([[3.33333333],
+           [4.        ]])
+    """
+
+    precision: float = 1.0
+    noise: float | InverseGamma | None = None
+    standardize: bool = True
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.precision) and self.precision > 0):
+            raise ValueError(f"precision must be positive and finite, got {self.precision}")
+        if isinstance(self.noise, int | float) and not (math.isfinite(self.noise) and self.noise > 0):
+            raise ValueError(f"noise must be positive and finite, or None to learn it, got {self.noise}")
+
+    @property
+    def name(self) -> str:
+        """The word by which `pfnts.backbones.load` finds it."""
+        return "linear"
+
+    def sequence(self, X: ArrayLike, y: ArrayLike) -> LinearSequence:
+        """Start a history from ``X`` (n, P) and ``y`` (n,), n >= 1."""
+        return LinearSequence(X, y, prior=self)
+
+
+class LinearSequence:
+    """A history with the posterior of a linear model after each of its prefixes; made by `LinearBackbone`.
+
+    Rows are kept, and their moments every so many rows, so that the moments of any prefix cost little; the
+    coefficients of a prefix are solved for once, when first asked for. Memory grows like n P.
+    """
+
+    def __init__(self, X: ArrayLike, y: ArrayLike, *, prior: LinearBackbone) -> None:
+        X, y = _check_rows(X, y, columns=None)
+        if len(y) == 0:
+            raise ValueError("X must have at least one row to start a history, got none")
+        self._prior = prior
+        self._columns = X.shape[1]
+        # Measuring from the first row bounds the cancellation in centred moments by a factor n.
+        shift = prior.standardize
+        self._origin = np.nan_to_num(X[0]) if shift else np.zeros(self._columns)
+        self._target_origin = float(y[0]) if shift else 0.0
+        self._stride = max(64, self._columns + 2)
+        self._size = 0
+        self._rows = np.empty((0, self._columns + 2))  # features, 1, target
+        self._moments = [np.zeros((self._columns + 2, self._columns + 2))]
+        self._seen = np.zeros((2, self._columns))  # count and sum of the values observed in each column
+        self._solved = np.empty(0, dtype=bool)
+        self._coefficients = np.empty((0, self._columns + 1))
+        self._centres = np.empty((0, self._columns))
+        self._spreads = np.empty(0)
+        self._factors: dict[int, tuple[Matrix, Vector]] = {}
+        self.append(X, y)
+
+    @property
+    def size(self) -> int:
+        """Number of observations held."""
+        return self._size
+
+    def append(self, X: ArrayLike, y: ArrayLike) -> None:
+        """Add observations at the end; ``X`` is (m, P) and ``y`` is (m,)."""
+        X, y = _check_rows(X, y, columns=self._columns)
+        new = np.empty((len(y), self._columns + 2))
+        new[:, : self._columns] = self._filled(X - self._origin)
+        new[:, -2] = 1.0
+        new[:, -1] = y - self._target_origin
+        self._reserve(self._size + len(y))
+        self._rows[self._size : self._size + len(y)] = new
+        self._size += len(y)
+        while len(self._moments) * self._stride <= self._size:
+            block = self._rows[: len(self._moments) * self._stride][-self._stride :]
+            self._moments.append(self._moments[-1] + block.T @ block)
+
+    def means(self, queries: ArrayLike, sizes: Sequence[int]) -> Matrix:
+        """Predictive means at ``queries`` (q, P) after each prefix size, as (len(sizes), q)."""
+        queries = _check_queries(queries, self._columns)
+        chosen = self._check_sizes(sizes)
+        self._solve(chosen)
+        return self._evaluate(queries, chosen)
+
+    def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> Matrix:
+        """Predictive quantiles at ``queries`` (q, P) after the first ``size`` rows, as (len(levels), q)."""
+        levels = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"levels must be one row of numbers strictly between 0 and 1, got {levels}")
+        mean, whitened = self._posterior_parts(queries, size)
+        spread = np.sqrt(self._spreads[size] * (1 + (whitened**2).sum(axis=0)))
+        standard = ndtri(levels) if self._known_noise else stdtrit(self._dof(size), levels)
+        result: Matrix = mean + standard[:, None] * spread
+        return result
+
+    def exact_posterior(self, queries: ArrayLike, size: int) -> StudentPosterior | GaussianPosterior:
+        """Return the true posterior of the regression function at ``queries`` after the first ``size`` rows.
+
+        Its directions are those of the coefficients, so that function draws are exact as well. Gaussian where
+        the noise is known, otherwise Student.
+        """
+        mean, whitened = self._posterior_parts(queries, size)
+        directions = math.sqrt(self._spreads[size]) * whitened
+        gaussian = GaussianPosterior(
+            mean=mean, variance=(directions**2).sum(axis=0), size=size, directions=directions, coupled=True
+        )
+        return gaussian if self._known_noise else gaussian.student(self._dof(size))
+
+    @property
+    def _known_noise(self) -> bool:
+        return isinstance(self._prior.noise, int | float)
+
+    def _dof(self, size: int | Vector) -> float | Vector:
+        """Degrees of freedom; the flat intercept of the standardised prior takes one."""
+        noise = self._prior.noise
+        extra = 2 * noise.shape if isinstance(noise, InverseGamma) else 1.0
+        return size - self._prior.standardize + extra
+
+    def _filled(self, X: Matrix) -> Matrix:
+        """Replace missing values by the running mean of their column, and remember what was seen."""
+        missing = np.isnan(X)
+        seen = np.stack([~missing, np.where(missing, 0.0, X)])
+        before = self._seen[:, None] + np.cumsum(seen, axis=1) - seen
+        self._seen = self._seen + seen.sum(axis=1)
+        return np.where(missing, before[1] / np.maximum(before[0], 1), X)
+
+    def _reserve(self, size: int) -> None:
+        if size <= len(self._rows):
+            return
+        capacity = max(size, 2 * len(self._rows), 64)
+        self._rows = _grown(self._rows, capacity)
+        # Index t stands for the prefix of size t, hence one more than rows.
+        self._solved = _grown(self._solved, capacity + 1)
+        self._coefficients = _grown(self._coefficients, capacity + 1)
+        self._centres = _grown(self._centres, capacity + 1)
+        self._spreads = _grown(self._spreads, capacity + 1)
+
+    def _check_sizes(self, sizes: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        chosen = np.asarray(sizes)
+        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+            raise ValueError(f"sizes must be a list of whole numbers, got {sizes!r}")
+        if chosen.size and not (chosen.min() >= 1 and chosen.max() <= self._size):
+            raise ValueError(f"sizes must be between 1 and the {self._size} rows held, got {sizes!r}")
+        return chosen.astype(np.int64)
+
+    def _gram(self, size: int) -> Matrix:
+        done = size // self._stride
+        rest = self._rows[done * self._stride : size]
+        gram: Matrix = self._moments[done] + rest.T @ rest
+        return gram
+
+    def _solve(self, sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        """Solve the normal equations of the sizes not met before, in batches."""
+        new = np.unique(sizes[~self._solved[sizes]])
+        step = max(1, _BATCH // (self._columns + 2) ** 2)
+        for start in range(0, len(new), step):
+            batch = new[start : start + step]
+            grams = np.stack([self._gram(size) for size in batch])
+            precision, moment, unit, centre = normal_equations(
+                grams, self._prior.precision, self._prior.standardize
+            )
+            solution = np.linalg.solve(precision, moment[..., None])[..., 0]
+            self._coefficients[batch] = _with_intercept(
+                solution / unit, grams, centre, self._prior.standardize
+            )
+            self._centres[batch] = grams[:, :-2, -2] / batch[:, None]
+            self._spreads[batch] = self._noise_variance(grams, (solution * moment).sum(axis=1))
+            self._solved[batch] = True
+
+    def _noise_variance(self, grams: Matrix, explained: Vector) -> Vector:
+        noise, rows = self._prior.noise, grams[:, -2, -2]
+        if isinstance(noise, int | float):
+            return np.full(len(grams), float(noise) ** 2)
+        average, square = grams[:, -1, -2] / rows, grams[:, -1, -1]
+        centred = np.maximum(square - average**2 * rows, 0.0)
+        total = centred if self._prior.standardize else square
+        if isinstance(noise, InverseGamma):
+            prior = np.full(len(grams), 2 * noise.rate)
+        else:
+            # A constant target says nothing about its scale: take its size, or 1 if it is zero.
+            constant = np.abs(average + self._target_origin)
+            fallback = np.where(constant > 0, constant, 1.0) ** 2
+            prior = np.where(centred > 1e-14 * rows * square, centred / rows, fallback)
+        result: Vector = (prior + np.maximum(total - explained, 0.0)) / self._dof(rows)
+        return result
+
+    def _evaluate(self, queries: Matrix, sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Matrix:
+        missing = np.isnan(queries)
+        known = np.where(missing, 0.0, queries - self._origin)
+        slopes, intercepts = self._coefficients[sizes, :-1], self._coefficients[sizes, -1]
+        result: Matrix = slopes @ known.T + (intercepts + self._target_origin)[:, None]
+        if missing.any():
+            result += (slopes * self._centres[sizes]) @ missing.T
+        return result
+
+    def _posterior_parts(self, queries: ArrayLike, size: int) -> tuple[Vector, Matrix]:
+        """Posterior mean at the queries (q,), and whitened queries whose squares add up to the leverage."""
+        queries = _check_queries(queries, self._columns)
+        chosen = self._check_sizes([size])
+        self._solve(chosen)
+        filled = np.where(np.isnan(queries), self._centres[size], queries - self._origin)
+        root, unit = self._factor(size)
+        if self._prior.standardize:
+            design = (filled - self._centres[size]) / unit
+            whitened = solve_triangular(root, design.T, lower=True)
+            flat = np.full((1, len(queries)), 1 / math.sqrt(size))
+            whitened = np.concatenate([whitened, flat])
+        else:
+            design = np.concatenate([filled, np.ones((len(queries), 1))], axis=1)
+            whitened = solve_triangular(root, design.T, lower=True)
+        return self._evaluate(queries, chosen)[0], whitened
+
+    def _factor(self, size: int) -> tuple[Matrix, Vector]:
+        if size not in self._factors:
+            precision, _, unit, _ = normal_equations(
+                self._gram(size)[None], self._prior.precision, self._prior.standardize
+            )
+            if len(self._factors) >= _FACTORS:
+                del self._factors[next(iter(self._factors))]
+            self._factors[size] = np.linalg.cholesky(precision[0]), unit[0]
+        return self._factors[size]
+
+
+def normal_equations(
+    grams: Matrix, precision: float, standardize: bool
+) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+    """Posterior precision (S, p, p) over the noise variance, moment (S, p), unit (S, p) and centre (S, P).
+
+    ``grams`` (S, P + 2, P + 2) are moments of the columns features, 1, target. Standardised, p = P, the
+    features are centred and divided by ``unit``; raw, p = P + 1, the intercept last, and ``unit`` is one.
+    """
+    rows = grams[:, -2, -2]
+    if not standardize:
+        system, moment = grams[:, :-1, :-1], grams[:, :-1, -1]
+        unit, centre = np.ones_like(moment), np.zeros_like(moment[:, :-1])
+    else:
+        centre = grams[:, :-2, -2] / rows[:, None]
+        system = grams[:, :-2, :-2] - centre[:, :, None] * grams[:, None, :-2, -2]
+        moment = grams[:, :-2, -1] - centre * grams[:, -1, -2][:, None]
+        deviation = np.sqrt(np.maximum(np.diagonal(system, axis1=1, axis2=2), 0.0) / rows[:, None])
+        unit = np.where(deviation > 0, deviation, 1.0)
+        system = system / (unit[:, :, None] * unit[:, None, :])
+        moment = moment / unit
+    return system + precision * np.eye(system.shape[-1]), moment, unit, centre
+
+
+def _with_intercept(slopes: Matrix, grams: Matrix, centre: Matrix, standardize: bool) -> Matrix:
+    if not standardize:
+        return slopes
+    intercept = grams[:, -1, -2] / grams[:, -2, -2] - (centre * slopes).sum(axis=1)
+    return np.concatenate([slopes, intercept[:, None]], axis=1)
+
+
+def _grown(array: Matrix, capacity: int) -> Matrix:
+    grown = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def _check_rows(X: ArrayLike, y: ArrayLike, *, columns: int | None) -> tuple[Matrix, Vector]:
+    X = _check_queries(X, columns, name="X")
+    y = np.asarray(y, dtype=np.float64)
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y must have one number for each of the {len(X)} rows of X, got shape {y.shape}")
+    if not np.isfinite(y).all():
+        raise ValueError(f"y must be finite, got {y[~np.isfinite(y)][0]}; drop such rows")
+    return X, y
+
+
+def _check_queries(X: ArrayLike, columns: int | None, *, name: str = "queries") -> Matrix:
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"{name} must have two axes, rows and columns, got shape {X.shape}")
+    if columns is not None and X.shape[1] != columns:
+        raise ValueError(f"{name} must have {columns} columns like the history, got {X.shape[1]}")
+    if np.isinf(X).any():
+        raise ValueError(f"{name} must not be infinite; write a missing value as NaN")
+    return X

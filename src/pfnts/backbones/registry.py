@@ -1,0 +1,42 @@
+"""Backbones by name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from pfnts.backbones.base import Backbone
+
+# Modules are imported when asked for, because a backbone may need an extra or read its weights.
+_KNOWN = {
+    "embedded": ("pfnts.backbones.embedded", "EmbeddedBackbone"),
+    "linear": ("pfnts.backbones.linear", "LinearBackbone"),
+}
+
+
+def load(name: str | Backbone, **options: Any) -> Backbone:
+    """Return the backbone of that name; a backbone is returned as it is.
+
+    Parameters
+    ----------
+    name
+        "embedded", "linear", or a backbone.
+    options
+        Passed to the backbone's constructor.
+
+    Examples
+    --------
+    >>> load("linear", precision=0.1).name
+    'linear'
+    """
+    if not isinstance(name, str):
+        if not isinstance(name, Backbone):
+            raise ValueError(f"name must be one of {sorted(_KNOWN)} or a backbone, got {name!r}")
+        if options:
+            raise ValueError(f"options must be empty when a backbone is passed, got {sorted(options)}")
+        return name
+    if name not in _KNOWN:
+        raise ValueError(f"name must be one of {sorted(_KNOWN)}, got {name!r}")
+    module, kind = _KNOWN[name]
+    backbone: Backbone = getattr(import_module(module), kind)(**options)
+    return backbone
