@@ -36,4 +36,4 @@ class Environment:
     @property
     def n_arms(self) -> int:
         """Number of arms K."""
-        return self.means.shape[1]
+        return int(self.means.shape[1])

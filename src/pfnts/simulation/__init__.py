@@ -1,1 +1,6 @@
+"""Policies let loose on environments."""
 
+from pfnts.simulation.loop import simulate
+from pfnts.simulation.trajectory import Trajectory
+
+__all__ = ["Trajectory", "simulate"]

@@ -1,0 +1,50 @@
+# make demo   a tour of about a minute: PFN-TS against two other policies, a table and a plot
+# make test   every check: style, types, layers, doctests, tests
+# make install   .venv with every extra        make bench   the benchmarks
+# Each target makes .venv first, or brings it up to date; only python3, pip and make need to be there.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.PHONY: demo test lint install bench clean
+
+demo: $(VENV)/.ready-demo
+	$(BIN)/pfnts demo
+
+# One thread in each of the two workers, so that they do not fight over the cores.
+test: export OMP_NUM_THREADS = 1
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+install: $(VENV)/.ready
+
+bench: $(VENV)/.ready
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# torch comes first: the other packages then find it, and never pull in another version.
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) torch
+	$(PIP) --editable ".[baselines,bench,dev]"
+	touch $@ $(VENV)/.ready-demo
+
+# What the demo needs is a part of that, and quicker to install.
+$(VENV)/.ready-demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) torch
+	$(PIP) --editable ".[bench]"
+	touch $@
+
+# Some systems split ensurepip off: there pip is installed into the new environment from outside.
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV) || ( rm -rf $(VENV) && $(PYTHON) -m venv --without-pip $(VENV) \
+	    && $(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip )

@@ -1,0 +1,135 @@
+"""The round loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from pfnts.environments import Environment
+from pfnts.simulation.trajectory import Trajectory
+
+Progress = Callable[[int, float], None]
+"""Told the number of rounds done and the regret so far."""
+
+_PROGRESS_INTERVAL = 0.1
+
+
+class Choice(Protocol):
+    """What a simulation reads from a decision."""
+
+    @property
+    def arm(self) -> object:
+        """The arm's label, given back to ``update``."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """The arm's column in the environment."""
+        ...
+
+    @property
+    def propensities(self) -> NDArray[np.float64] | None:
+        """(K,) probability of every arm, or None where the policy does not say."""
+        ...
+
+
+class Player(Protocol):
+    """What a simulation asks of a policy; it may also have ``prefetch(contexts)``."""
+
+    def decide(self, context: NDArray[np.float64], *, rng: Generator) -> Choice:
+        """Choose an arm for one context (P,)."""
+        ...
+
+    def update(self, context: NDArray[np.float64], *, arm: object, reward: float) -> None:
+        """Learn from one reward."""
+        ...
+
+
+def simulate(
+    policy: Player,
+    environment: Environment,
+    *,
+    rng: Generator,
+    horizon: int | None = None,
+    prefetch: int = 256,
+    progress: Progress | None = None,
+) -> Trajectory:
+    """Let a policy decide round after round, telling it each reward at once.
+
+    Parameters
+    ----------
+    policy
+        Anything with ``decide`` and ``update``; it is changed by what it learns.
+    environment
+        Where contexts and rewards come from.
+    rng
+        The policy's randomness.
+    horizon
+        Number of rounds; all of the environment when left out.
+    prefetch
+        How many upcoming contexts the policy is shown at a time, if it has a ``prefetch`` method. The
+        decisions do not depend on it, only the time does. 0 shows none.
+    progress
+        Called with the rounds done and the regret so far, at most ten times a second and once at the end.
+
+    Examples
+    --------
+    >>> from pfnts.environments import make
+    >>> from pfnts.policies import make as make_policy
+    >>> environment = make("friedman", horizon=500, rng=np.random.default_rng(0))
+    >>> policy = make_policy("uniform", arms=environment.n_arms)
+    >>> trajectory = simulate(policy, environment, rng=np.random.default_rng(1))
+    >>> trajectory.propensities[0]
+    array([0.5, 0.5])
+    """
+    rounds = environment.horizon if horizon is None else horizon
+    if not 1 <= rounds <= environment.horizon:
+        raise ValueError(
+            f"horizon must be between 1 and the environment's {environment.horizon} rounds, got {horizon}"
+        )
+    if prefetch < 0:
+        raise ValueError(f"prefetch must be 0 (never) or a positive number of rounds, got {prefetch}")
+    arms_known = getattr(policy, "arms", None)
+    if arms_known is not None and len(arms_known) != environment.n_arms:
+        raise ValueError(
+            f"policy must have the environment's {environment.n_arms} arms, got {len(arms_known)}; "
+            "make it with arms=environment.n_arms"
+        )
+    show = getattr(policy, "prefetch", None) if prefetch else None
+    contexts, rewards = environment.contexts, environment.rewards
+    arms = np.empty(rounds, dtype=np.int64)
+    received = np.empty(rounds)
+    propensities = np.full((rounds, environment.n_arms), np.nan)
+
+    start = time.perf_counter()
+    reported = start
+    for t in range(rounds):
+        if show is not None and t % prefetch == 0:
+            show(contexts[t : min(t + prefetch, rounds)])
+        decision = policy.decide(contexts[t], rng=rng)
+        arm = decision.index
+        reward = float(rewards[t, arm])
+        policy.update(contexts[t], arm=decision.arm, reward=reward)
+        arms[t] = arm
+        received[t] = reward
+        if decision.propensities is not None:
+            propensities[t] = decision.propensities
+        if progress is not None and time.perf_counter() - reported > _PROGRESS_INTERVAL:
+            progress(t + 1, float(pseudo_regret(environment.means[: t + 1], arms[: t + 1]).sum()))
+            reported = time.perf_counter()
+    seconds = time.perf_counter() - start
+
+    regret = pseudo_regret(environment.means[:rounds], arms)
+    if progress is not None:
+        progress(rounds, float(regret.sum()))
+    return Trajectory(arms=arms, rewards=received, regret=regret, propensities=propensities, seconds=seconds)
+
+
+def pseudo_regret(means: NDArray[np.float64], arms: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Mean reward (T,) lost by pulling ``arms`` (T,) instead of the best by ``means`` (T, K)."""
+    return np.asarray(means.max(axis=1) - means[np.arange(len(arms)), arms], dtype=np.float64)
