@@ -100,6 +100,11 @@ class Policy(ABC):
         return len(self._arms)
 
     @property
+    def warmup(self) -> int:
+        """Rewards to see from each arm before the policy's own rule decides."""
+        return self._warmup
+
+    @property
     def schema(self) -> Schema | None:
         """What the columns of a context are, once known."""
         return self._schema
