@@ -45,16 +45,16 @@ class LinearBackbone:
     Coefficients have prior N(0, noise variance / precision). By default the prior has no units: after t rows
     it is stated for features standardised by those t rows, the intercept is flat, and the noise variance has
     an inverse gamma prior worth one observation at the targets' own variance, so that predictions follow any
-    shift and scale of targets and features. With ``standardize=False`` the prior is fixed, on raw features and
-    intercept alike, and the predictive means are an exact martingale. A missing value is replaced by the mean
-    of its column so far.
+    shift and scale of targets and features. With ``standardize=False`` the prior is fixed, on raw features
+    and intercept alike, and the predictive means are an exact martingale. A missing value is replaced by the
+    mean of its column so far.
 
     Parameters
     ----------
     precision
         Prior precision of a coefficient in units of the noise; about so many observations' worth.
     noise
-        Known standard deviation of the noise, or an `InverseGamma` prior of its variance; None for the default.
+        Known standard deviation of the noise, or an `InverseGamma` prior of its variance, or None (default).
     standardize
         Whether the prior is stated for standardised features with a flat intercept.
 

@@ -8,13 +8,13 @@ within a fixed number of its own scales, so nothing is lost to rounding if scale
 
 Coupled draws (one draw z_j per block for all arms): two arms have a closed form. Otherwise the draws vary in
 at most min(J, K - 1) directions; along the widest the probability is exact (an upper envelope of lines), over
-the others it is averaged by a fixed scrambled Sobol sequence. With 2048 points the error is below 5e-4.
+the others it is averaged by a fixed scrambled Sobol sequence of 4096 points. On random problems with up to 20
+arms and 11 blocks the error was 7e-4 in the median and 3.3e-3 at most; with three arms below 2e-4.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,13 +24,18 @@ from scipy.stats import qmc
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_NODES, _WEIGHTS = (
-    0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(8), (1, 0), strict=True)
-)
 _GAUSSIAN_KNOTS = np.array([-8.0, -5.0, -2.5, 0.0, 2.5, 5.0, 8.0])
 _STUDENT_TAIL = 1e-9
 _CHUNK = 1 << 20
-_SOBOL_LOG2 = 11
+_SOBOL_LOG2 = 12
+
+
+def _legendre(count: int) -> tuple[Array, Array]:
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
+
+
+_WIDE, _NARROW = _legendre(8), _legendre(4)
 
 
 def best_arm_probabilities(
@@ -100,14 +105,13 @@ def _pair(mean: Array, scale: Array, mask: Mask, dof: Array | None) -> Array:
         z = np.where(gap == 0, 0.0, gap / scale)
     z = np.where(mask.all(axis=1), z, np.where(mask[:, 0], np.inf, -np.inf))
     both = np.stack([z, -z], axis=1)
-    result: Array = ndtr(both) if dof is None else stdtr(dof, both)
-    return result
+    return _below(both, dof)
 
 
 def _independent(mean: Array, scale: Array, mask: Mask, dof: Array | None) -> Array:
     """Any number of arms, (N, K), in chunks that keep the nodes in memory."""
     knots = _GAUSSIAN_KNOTS if dof is None else _student_knots(dof)
-    per_row = mean.shape[1] ** 2 * knots.shape[-1] * len(_NODES)
+    per_row = mean.shape[1] ** 2 * knots.shape[-1] * len(_WIDE[0])
     step = max(1, _CHUNK // per_row)
     parts = []
     for start in range(0, len(mean), step):
@@ -143,22 +147,31 @@ def _quadrature(mean: Array, scale: Array, mask: Mask, dof: Array | None, knots:
     cuts = np.maximum(centre[..., None] + knots * unit[..., None], 0.0).reshape(len(mean), -1)
     cuts.sort(axis=1)
     width = np.diff(cuts, axis=1, prepend=0.0)
-    used = (width > 0).any(axis=0)
-    left, width = (cuts - width)[:, used], width[:, used]
-    nodes = (left[..., None] + width[..., None] * _NODES).reshape(len(mean), 1, -1)
-    weights = (width[..., None] * _WEIGHTS).reshape(len(mean), 1, -1)
-
-    z = (nodes - centre[..., None]) / unit[..., None]
-    below = ndtr(z) if dof is None else stdtr(dof[..., None], z)
-    density = _density(z, dof) / unit[..., None]
-    everywhere = below.prod(axis=1, keepdims=True)
-    result: Array = (density / below * everywhere * weights).sum(axis=2)
+    row, column = np.nonzero(width > 0)
+    width, right = width[row, column], cuts[row, column]
+    # With many arms most pieces are short beside every scale, and half the nodes will do.
+    overlap = right[:, None] > (centre + knots[..., 0] * unit)[row]
+    finest = np.where(overlap & smooth[row], 1 / unit[row], 0.0).max(axis=1)
+    narrow = width * finest < 0.8
+    result = np.zeros_like(mean)
+    for (nodes, weights), chosen in ((_NARROW, narrow), (_WIDE, ~narrow)):
+        at, length = row[chosen], width[chosen][:, None]
+        u = right[chosen][:, None] - length * nodes
+        z = (u[:, None, :] - centre[at][..., None]) / unit[at][..., None]
+        below = _below(z, dof[at][..., None] if dof is not None else None)
+        density = _density(z, dof[at] if dof is not None else None) / unit[at][..., None]
+        density *= (below.prod(axis=1) * length * weights)[:, None, :] / below
+        np.add.at(result, at, density.sum(axis=2))
     if atom.any():
-        start = -centre / unit
-        at_atom = (ndtr(start) if dof is None else stdtr(dof, start)).prod(axis=1)
+        at_atom = _below(-centre / unit, dof).prod(axis=1)
         result += atom * (at_atom / np.maximum(atom.sum(axis=1), 1))[:, None]
     normalised: Array = result / result.sum(axis=1, keepdims=True)
     return normalised
+
+
+def _below(z: Array, dof: Array | None) -> Array:
+    probability: Array = ndtr(z) if dof is None else stdtr(dof, z)
+    return probability
 
 
 def _density(z: Array, dof: Array | None) -> Array:
@@ -191,30 +204,33 @@ def _envelope(mean: Array, directions: Array, dof: float | None) -> Array:
         directions - directions.mean(axis=1, keepdims=True), full_matrices=False
     )
     loadings = (singular[:, None] * axes)[: max(1, len(mean) - 1)]
+    order = np.argsort(loadings[0])
+    slope = loadings[0, order]
     normal, tails = _sobol_points(len(loadings) - 1, dof)
-    intercept = mean + tails * (normal @ loadings[1:])
-    slope = tails * loadings[0]
-    gain = slope[:, :, None] - slope[:, None, :]
-    lead = intercept[:, None, :] - intercept[:, :, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        crossing = lead / gain
-    enters = np.where(gain > 0, crossing, -np.inf).max(axis=2)
-    leaves = np.where(gain < 0, crossing, np.inf).min(axis=2)
-    beaten = ((gain == 0) & (lead > 0)).any(axis=2)
-    wins = np.where(beaten, 0.0, np.maximum(ndtr(leaves) - ndtr(enters), 0.0))
-    result: Array = (wins / wins.sum(axis=1, keepdims=True)).mean(axis=0)
+    # Arm k is the line height[k] + slope[k] t in t ~ N(0, 1), in units of the tail factor.
+    height = mean[order, None] / tails + loadings[1:, order].T @ normal
+    enters, leaves = np.full_like(height, -np.inf), np.full_like(height, np.inf)
+    for upper in range(len(slope)):
+        for lower in range(upper):
+            lead, gain = height[lower] - height[upper], slope[upper] - slope[lower]
+            # Of parallel lines the lower one never wins; equal ones share, and NaN leaves both alone.
+            crossing = lead / gain if gain > 0 else np.where(lead == 0, np.nan, np.copysign(np.inf, lead))
+            enters[upper] = np.fmax(enters[upper], crossing)
+            leaves[lower] = np.fmin(leaves[lower], crossing)
+    wins = np.maximum(ndtr(leaves) - ndtr(enters), 0.0)
+    result = np.empty_like(mean)
+    result[order] = (wins / wins.sum(axis=0)).mean(axis=1)
     return result
 
 
 @lru_cache(maxsize=64)
-def _sobol_points(dimension: int, dof: float | None) -> tuple[Any, Any]:
-    """Normal points (N, dimension) and, for Student draws, sqrt(dof / chi2) as (N, 1)."""
+def _sobol_points(dimension: int, dof: float | None) -> tuple[Array, Array]:
+    """Normal points (dimension, N) and, for Student draws, sqrt(dof / chi2) as (N,)."""
     total = dimension + (dof is not None)
     if total == 0:
-        return np.empty((1, 0)), np.ones((1, 1))
-    uniform = qmc.Sobol(total, scramble=True, rng=np.random.default_rng(0)).random_base2(_SOBOL_LOG2)
+        return np.empty((0, 1)), np.ones(1)
+    uniform = qmc.Sobol(total, scramble=True, rng=np.random.default_rng(0)).random_base2(_SOBOL_LOG2).T
     uniform = np.clip(uniform, 1e-12, 1 - 1e-12)
-    normal = ndtri(uniform[:, :dimension])
-    if dof is None:
-        return normal, np.ones((1, 1))
-    return normal, np.sqrt(dof / chdtri(dof, uniform[:, -1:]))
+    normal = np.ascontiguousarray(ndtri(uniform[:dimension]))
+    tails = np.ones(1) if dof is None else np.sqrt(dof / chdtri(dof, uniform[-1]))
+    return normal, tails
