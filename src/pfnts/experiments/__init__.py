@@ -1,1 +1,22 @@
+"""What to run, running it, keeping and summarising what came of it."""
 
+from pfnts.experiments.figures import regret_curves
+from pfnts.experiments.runner import run, run_all
+from pfnts.experiments.spec import PolicySpec, RunSpec, UnknownOptionError, plan
+from pfnts.experiments.store import CorruptRunError, Run, RunStore
+from pfnts.experiments.summary import FinalRegret, summarize
+
+__all__ = [
+    "CorruptRunError",
+    "FinalRegret",
+    "PolicySpec",
+    "Run",
+    "RunSpec",
+    "RunStore",
+    "UnknownOptionError",
+    "plan",
+    "regret_curves",
+    "run",
+    "run_all",
+    "summarize",
+]

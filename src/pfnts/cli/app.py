@@ -1,0 +1,23 @@
+"""The command line's entry point: every command in a module of its own, listed here."""
+
+from __future__ import annotations
+
+import typer
+
+from pfnts.cli.demo import demo
+from pfnts.cli.info import info
+from pfnts.cli.run import run
+from pfnts.cli.scenarios import scenarios
+
+app = typer.Typer(
+    name="pfnts",
+    help="Contextual bandits on tabular data: Thompson sampling with prior-data fitted networks.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+)
+app.command()(demo)
+app.command()(run)
+app.command()(scenarios)
+app.command()(info)

@@ -1,0 +1,76 @@
+"""``pfnts info``."""
+
+from __future__ import annotations
+
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from rich.table import Table
+
+from pfnts import backbones, policies
+from pfnts.cli.console import console
+
+BACKBONES = ("embedded", "linear")
+
+
+def info() -> None:
+    """Show what is installed: versions, device, backbones, policies and extras."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_row("pfnts", version("pfnts"))
+    table.add_row("python", platform.python_version())
+    table.add_row("torch", version("torch"))
+    table.add_row("device", device())
+    table.add_row("policies", ", ".join(policies.names()))
+    for name in BACKBONES:
+        table.add_row(f"backbone {name}", availability(name))
+    for extra, missing in extras().items():
+        remedy = f'lacks {", ".join(missing)}; pip install "pfnts\\[{extra}]"'
+        table.add_row(f"extra {extra}", remedy if missing else "installed")
+    console.print(table)
+
+
+def device() -> str:
+    """Name the device on which a backbone runs unless told otherwise."""
+    import torch
+
+    if torch.cuda.is_available():
+        return f"cuda ({torch.cuda.get_device_name()})"
+    return f"cpu ({torch.get_num_threads()} threads)"
+
+
+def availability(backbone: str) -> str:
+    """Say whether a backbone loads here, and why not."""
+    try:
+        backbones.load(backbone)
+    except (ImportError, AttributeError, OSError) as error:
+        return f"not available: {error}"
+    return "available"
+
+
+def extras() -> dict[str, list[str]]:
+    """List what is missing for each extra of the installed package.
+
+    Examples
+    --------
+    >>> sorted(extras())
+    ['baselines', 'bench', 'dev']
+    """
+    missing: dict[str, list[str]] = {}
+    for requirement in requires("pfnts") or []:
+        extra = re.search(r"""extra == ["']([\w-]+)["']""", requirement)
+        name = re.match(r"[\w.-]+", requirement)
+        if extra and name:
+            absent = missing.setdefault(extra[1], [])
+            if not _is_installed(name[0]):
+                absent.append(name[0])
+    return missing
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True

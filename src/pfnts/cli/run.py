@@ -1,0 +1,93 @@
+"""``pfnts run``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pfnts import environments
+from pfnts.cli.console import console, plain_errors, regret_table
+from pfnts.cli.progress import run_with_bars
+from pfnts.experiments import PolicySpec, Run, RunStore, UnknownOptionError, plan, summarize
+
+
+def run(
+    scenario: Annotated[
+        list[str],
+        typer.Option(help="What to play; repeat for more, or 'all'. See [bold]pfnts scenarios[/bold]."),
+    ] = ["friedman"],  # noqa: B006 (typer reads the default and never changes it)
+    policy: Annotated[
+        list[str],
+        typer.Option(help="Who plays; repeat for more. Options go behind a colon: lin-ts:nu=0.1,warmup=5."),
+    ] = ["pfn-ts"],  # noqa: B006
+    horizon: Annotated[int, typer.Option(min=1, help="Rounds in a run.")] = 10_000,
+    replications: Annotated[int, typer.Option(min=1, help="Independent runs of each policy.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same runs.")] = 42,
+    backbone: Annotated[
+        list[str] | None,
+        typer.Option(help="Prediction model behind policies that have one; repeat to compare."),
+    ] = None,
+    encoding: Annotated[
+        list[str] | None,
+        typer.Option(help="How arms enter the model, for policies that choose; repeat to compare."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder in which finished runs are kept.")] = Path("runs"),
+) -> None:
+    """Simulate policies on scenarios and compare their regret.
+
+    Every finished run is kept in the folder OUT and never run again: after Ctrl-C the same command goes on
+    where it stopped, and more replications or policies add to what is there. All policies meet the same
+    contexts and the same luck.
+    """
+    with plain_errors(ValueError, ImportError):
+        specs = plan(
+            scenarios=environments.names() if "all" in scenario else scenario,
+            policies=policy_grid(policy, backbone=backbone or [], encoding=encoding or []),
+            horizon=horizon,
+            replications=replications,
+            seed=seed,
+        )
+    store = RunStore(out)
+    runs: list[Run] = []
+    try:
+        with plain_errors():
+            runs.extend(run_with_bars(specs, store=store))
+    except KeyboardInterrupt:
+        kept = sum(spec in store for spec in specs)
+        console.print(f"Stopped. {kept} of {len(specs)} runs are kept in {out}; the same command goes on.")
+        raise typer.Exit(130) from None
+    console.print(regret_table(summarize(runs)))
+
+
+def policy_grid(
+    texts: Sequence[str], *, backbone: Sequence[str], encoding: Sequence[str]
+) -> list[PolicySpec]:
+    """Give each policy every backbone and every encoding that it takes, and try each out."""
+    axes = {"backbone": backbone, "encoding": encoding}
+    specs: list[PolicySpec] = []
+    for written in map(PolicySpec.parse, texts):
+        variants = [written]
+        for option, values in axes.items():
+            if values and option not in dict(written.options) and fits(variants[0].having(option, values[0])):
+                variants = [variant.having(option, value) for variant in variants for value in values]
+        specs += variants
+    specs = list(dict.fromkeys(specs))
+    for spec in specs:
+        # A wrong option or a missing extra shows here, not after the first hour.
+        spec.build(arms=2)
+    for option, values in axes.items():
+        if values and not any(option in dict(spec.options) for spec in specs):
+            raise ValueError(f"--{option} needs a policy that has one, got {', '.join(texts)}")
+    return specs
+
+
+def fits(spec: PolicySpec) -> bool:
+    """Whether the policy has the options it is given."""
+    try:
+        spec.build(arms=2)
+    except UnknownOptionError:
+        return False
+    return True

@@ -1,0 +1,29 @@
+"""``pfnts scenarios``."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from pfnts import environments
+from pfnts.cli.console import console
+from pfnts.experiments.published import REGRET
+
+
+def scenarios() -> None:
+    """List the bandit problems that can be simulated."""
+    table = Table(title="Scenarios")
+    table.add_column("name", no_wrap=True)
+    table.add_column("arms", justify="right")
+    table.add_column("features", justify="right")
+    table.add_column("what it is")
+    table.add_column("the paper's PFN-TS", justify="right")
+    for scenario in map(environments.describe, environments.names()):
+        published = REGRET["pfn-ts"].get(scenario.name)
+        table.add_row(
+            scenario.name,
+            str(scenario.n_arms),
+            str(scenario.n_features),
+            scenario.description,
+            "" if published is None else f"{published:,.1f}",
+        )
+    console.print(table)

@@ -1,0 +1,202 @@
+"""What is to be run, said so exactly that saying it again finds the same run."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator, SeedSequence
+
+from pfnts import backbones, environments, policies
+
+Option = bool | int | float | str | None
+
+
+class UnknownOptionError(ValueError):
+    """A policy was given an option that it does not have."""
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """A policy by name, with the options that differ from its defaults.
+
+    Examples
+    --------
+    >>> PolicySpec.of("pfn-ts", encoding="joint").label
+    'pfn-ts(encoding=joint)'
+    """
+
+    name: str
+    """One of `pfnts.policies.names`."""
+    options: tuple[tuple[str, Option], ...] = ()
+    """Option names and values, sorted by name."""
+
+    def __post_init__(self) -> None:
+        if self.name not in policies.names():
+            raise ValueError(f"policy must be one of {', '.join(policies.names())}; got {self.name!r}")
+        for option, value in self.options:
+            if not isinstance(value, bool | int | float | str | None):
+                raise ValueError(
+                    f"option {option} of policy {self.name} must be a number, a string, true, false or null, "
+                    f"so that it can be written down; got {value!r}"
+                )
+
+    @classmethod
+    def of(cls, name: str, **options: Option) -> PolicySpec:
+        """Describe a policy by its name and keyword options."""
+        return cls(name, tuple(sorted(options.items())))
+
+    @classmethod
+    def parse(cls, text: str) -> PolicySpec:
+        """Read ``name`` or ``name:option=value,option=value``, as it is written on the command line.
+
+        Examples
+        --------
+        >>> PolicySpec.parse("pfn-ts:warmup=3,encoding=joint").options
+        (('encoding', 'joint'), ('warmup', 3))
+        """
+        name, _, rest = text.partition(":")
+        options: dict[str, Option] = {}
+        for item in filter(None, rest.split(",")):
+            option, equals, value = item.partition("=")
+            if not equals or not option.isidentifier():
+                raise ValueError(f"policy must be written name:option=value,option=value; got {text!r}")
+            options[option] = _parse_value(value)
+        return cls.of(name, **options)
+
+    @property
+    def label(self) -> str:
+        """Name and options in one short string."""
+        options = ", ".join(f"{option}={value}" for option, value in self.options)
+        return f"{self.name}({options})" if options else self.name
+
+    def having(self, option: str, value: Option) -> PolicySpec:
+        """Describe the same policy with one more option."""
+        return PolicySpec.of(self.name, **{**dict(self.options), option: value})
+
+    def build(self, *, arms: int) -> policies.Policy:
+        """Make the policy."""
+        try:
+            return policies.make(self.name, arms=arms, **dict(self.options))
+        except TypeError as error:
+            raise UnknownOptionError(f"policy {self.label} does not fit: {error}") from error
+
+    def backbone(self) -> str | None:
+        """Name the backbone behind the policy, and its weights where it can tell them apart."""
+        return _backbone(self)
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run: a policy in one replication of a scenario.
+
+    Examples
+    --------
+    >>> spec = RunSpec("friedman", PolicySpec("uniform"), horizon=100, replication=0, seed=42)
+    >>> spec.describe()["policy"]
+    {'name': 'uniform', 'options': {}}
+    """
+
+    scenario: str
+    """One of `pfnts.environments.names`."""
+    policy: PolicySpec
+    """Who decides."""
+    horizon: int
+    """Number of rounds."""
+    replication: int
+    """Which of the independent repetitions, from 0."""
+    seed: int
+    """The experiment's seed, shared by all replications and policies."""
+
+    def __post_init__(self) -> None:
+        environments.describe(self.scenario)
+        if self.horizon < 1:
+            raise ValueError(f"horizon must be a positive integer, got {self.horizon}")
+        if self.replication < 0 or self.seed < 0:
+            raise ValueError(
+                f"replication and seed must not be negative, got {self.replication} and {self.seed}"
+            )
+
+    def generators(self) -> tuple[Generator, Generator]:
+        """Make the generators of the environment and of the policy.
+
+        The first does not depend on the policy, so that every policy meets the same environment.
+        """
+        # The same as SeedSequence(seed).spawn(n)[replication] for every n, without making the others.
+        child = SeedSequence(self.seed, spawn_key=(self.replication,))
+        environment, policy = child.spawn(2)
+        return np.random.default_rng(environment), np.random.default_rng(policy)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything above as plain JSON values."""
+        return {
+            "scenario": self.scenario,
+            "policy": {"name": self.policy.name, "options": dict(self.policy.options)},
+            "horizon": self.horizon,
+            "replication": self.replication,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_description(cls, description: dict[str, Any]) -> RunSpec:
+        """Read back what `describe` wrote."""
+        policy = description["policy"]
+        return cls(
+            scenario=description["scenario"],
+            policy=PolicySpec.of(policy["name"], **policy["options"]),
+            horizon=description["horizon"],
+            replication=description["replication"],
+            seed=description["seed"],
+        )
+
+
+def plan(
+    *,
+    scenarios: Iterable[str],
+    policies: Sequence[PolicySpec],
+    horizon: int,
+    replications: int,
+    seed: int,
+) -> list[RunSpec]:
+    """List every policy in every replication of every scenario.
+
+    Examples
+    --------
+    >>> specs = plan(scenarios=["linear", "synbart"], policies=[PolicySpec("uniform")],
+    ...              horizon=100, replications=3, seed=42)
+    >>> len(specs)
+    6
+    """
+    if replications < 1:
+        raise ValueError(f"replications must be a positive integer, got {replications}")
+    return [
+        RunSpec(scenario, policy, horizon=horizon, replication=replication, seed=seed)
+        for scenario in scenarios
+        for policy in policies
+        for replication in range(replications)
+    ]
+
+
+@cache
+def _backbone(spec: PolicySpec) -> str | None:
+    # A default is nowhere in the options, so the policy's class is asked for it.
+    parameter = inspect.signature(type(spec.build(arms=2))).parameters.get("backbone")
+    if parameter is None:
+        return None
+    backbone = backbones.load(dict(spec.options).get("backbone", parameter.default))
+    return ":".join([backbone.name, *filter(None, [getattr(backbone, "fingerprint", None)])])
+
+
+def _parse_value(text: str) -> Option:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    if isinstance(value, bool | int | float | None):
+        return value
+    return text

@@ -1,0 +1,137 @@
+"""The run store: complete runs or none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pfnts.experiments import CorruptRunError, PolicySpec, RunSpec, RunStore, run
+from pfnts.experiments import store as store_module
+from pfnts.simulation import Trajectory
+
+SPEC = RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=0, seed=42)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+@pytest.fixture(scope="module")
+def trajectory() -> Trajectory:
+    return run(SPEC)
+
+
+def test_what_is_saved_is_loaded(store: RunStore, trajectory: Trajectory) -> None:
+    assert SPEC not in store
+    store.save(SPEC, trajectory)
+    assert SPEC in store
+    loaded = store.load(SPEC)
+    for name in ("arms", "rewards", "regret", "propensities"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(trajectory, name))
+    assert loaded.seconds == trajectory.seconds
+
+
+def test_run_json_says_what_produced_it(store: RunStore, trajectory: Trajectory) -> None:
+    store.save(SPEC, trajectory)
+    parameters = json.loads((store.folder(SPEC) / "run.json").read_text())
+    assert parameters["scenario"] == "friedman"
+    assert parameters["policy"] == {"name": "uniform", "options": {}}
+    assert (parameters["horizon"], parameters["replication"], parameters["seed"]) == (30, 0, 42)
+    assert set(parameters["versions"]) == {"python", "numpy", "scipy", "torch"}
+    assert "pfnts" in parameters["producer"]
+    assert parameters["total_regret"] == pytest.approx(trajectory.total_regret)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        RunSpec("friedman2", PolicySpec("uniform"), horizon=30, replication=0, seed=42),
+        RunSpec("friedman", PolicySpec.of("pfn-ts", backbone="linear"), horizon=30, replication=0, seed=42),
+        RunSpec("friedman", PolicySpec("uniform"), horizon=31, replication=0, seed=42),
+        RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=1, seed=42),
+        RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=0, seed=43),
+    ],
+)
+def test_anything_different_is_another_run(other: RunSpec, store: RunStore, trajectory: Trajectory) -> None:
+    store.save(SPEC, trajectory)
+    assert other not in store
+
+
+@pytest.mark.parametrize("producer", [{"pfnts": "9.9"}, {"pfnts": "0.1.0", "backbone": "embedded:abc"}])
+def test_another_version_or_other_weights_is_another_run(
+    producer: dict[str, str], store: RunStore, trajectory: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.save(SPEC, trajectory)
+    monkeypatch.setattr(store_module, "producer", lambda spec: producer)
+    assert SPEC not in store
+
+
+def test_iterating_reads_everything_back(store: RunStore, trajectory: Trajectory) -> None:
+    second = RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=1, seed=42)
+    store.save(SPEC, trajectory)
+    store.save(second, trajectory)
+    assert {each.spec for each in store} == {SPEC, second}
+
+
+def test_empty_store_has_no_runs(store: RunStore) -> None:
+    assert list(store) == []
+    with pytest.raises(KeyError, match="no such run"):
+        store.load(SPEC)
+
+
+def test_interrupted_save_leaves_nothing_behind(
+    store: RunStore, trajectory: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object, **arrays: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez_compressed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.save(SPEC, trajectory)
+    assert SPEC not in store
+    assert list(store.root.iterdir()) == []
+
+
+def test_unfinished_folder_of_a_killed_process_is_ignored(store: RunStore, trajectory: Trajectory) -> None:
+    store.save(SPEC, trajectory)
+    (store.root / ".unfinished-a_b_c_d").mkdir()
+    assert [each.spec for each in store] == [SPEC]
+
+
+def test_saving_again_keeps_the_first(store: RunStore, trajectory: Trajectory) -> None:
+    store.save(SPEC, trajectory)
+    before = (store.folder(SPEC) / "run.json").read_bytes()
+    later = Trajectory(
+        arms=trajectory.arms,
+        rewards=trajectory.rewards,
+        regret=trajectory.regret,
+        propensities=trajectory.propensities,
+        seconds=99.0,
+    )
+    store.save(SPEC, later)
+    assert (store.folder(SPEC) / "run.json").read_bytes() == before
+    assert len(list(store.root.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "run.json").write_text("{"),
+        lambda folder: (folder / "run.json").write_text("{}"),
+        lambda folder: (folder / "trajectory.npz").write_bytes(b"PK\x03\x04"),
+        lambda folder: (folder / "trajectory.npz").write_bytes(b""),
+        lambda folder: (folder / "trajectory.npz").unlink(),
+    ],
+)
+def test_damaged_run_is_named_with_its_remedy(
+    damage: Callable[[Path], None], store: RunStore, trajectory: Trajectory
+) -> None:
+    store.save(SPEC, trajectory)
+    damage(store.folder(SPEC))
+    with pytest.raises(CorruptRunError, match=r"friedman_uniform_0_\w+ must hold a finished run.*delete it"):
+        store.load(SPEC)
