@@ -12,6 +12,10 @@ from pfnts.policies.base import Label, Policy
 _POLICIES: dict[str, tuple[str, str]] = {
     "pfn-ts": ("pfn_ts", "PFNTS"),
     "uniform": ("uniform", "Uniform"),
+    "ts": ("context_free", "ContextFreeTS"),
+    "epsilon-greedy": ("epsilon_greedy", "EpsilonGreedy"),
+    "lin-ucb": ("lin_ucb", "LinUCB"),
+    "lin-ts": ("lin_ts", "LinTS"),
 }
 
 
