@@ -179,6 +179,9 @@ class LinearSequence:
         """Replace missing values by the running mean of their column, and remember what was seen."""
         missing = np.isnan(X)
         seen = np.stack([~missing, np.where(missing, 0.0, X)])
+        if not missing.any():
+            self._seen = self._seen + seen.sum(axis=1)
+            return X
         before = self._seen[:, None] + np.cumsum(seen, axis=1) - seen
         self._seen = self._seen + seen.sum(axis=1)
         return np.where(missing, before[1] / np.maximum(before[0], 1), X)
@@ -210,6 +213,8 @@ class LinearSequence:
 
     def _solve(self, sizes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
         """Solve the normal equations of the sizes not met before, in batches."""
+        if self._solved[sizes].all():
+            return
         new = np.unique(sizes[~self._solved[sizes]])
         step = max(1, _BATCH // (self._columns + 2) ** 2)
         for start in range(0, len(new), step):

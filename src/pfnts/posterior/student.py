@@ -55,8 +55,10 @@ class StudentPosterior(Posterior):
     ) -> None:
         super().__init__(mean=mean, variance=variance, size=size, directions=directions, coupled=coupled)
         dof = _spread("dof", np.asarray(dof, dtype=np.float64), self.mean.shape)
-        if not (dof > 0).all():
-            raise ValueError(f"dof must be positive, got {dof.min()}")
+        if not ((dof > 0) & (dof < np.inf)).all():
+            raise ValueError(
+                f"dof must be positive and finite, got {dof.flat[0]}; infinitely many are Gaussian"
+            )
         if self.coupled and (dof != dof[..., :1]).any():
             raise ValueError(
                 "dof must be equal along the last axis when coupled=True, since all share one draw"

@@ -1,0 +1,116 @@
+"""SubCLT and the full predictive CLT, by hand and against an exact posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+
+from pfnts.backbones import load
+from pfnts.backbones.base import Matrix, PredictiveSequence
+from pfnts.posterior import PredictiveCLT, SubCLT
+from pfnts.scores import coverage
+
+
+class GivenMeans:
+    """A sequence whose means after each prefix are written down, (n + 1, q)."""
+
+    def __init__(self, means: Matrix) -> None:
+        self.table = means
+        self.size = len(means) - 1
+
+    def means(self, queries: object, sizes: Sequence[int]) -> Matrix:
+        return self.table[list(sizes)]
+
+
+def linear_data(rng: Generator, *, n: int) -> tuple[PredictiveSequence, Matrix, Matrix]:
+    """Five features, coefficients and intercept from the prior; sequence, 200 queries, truth there."""
+    coefficients, intercept = rng.standard_normal(5), rng.standard_normal()
+    X, queries = rng.uniform(-1, 1, (n, 5)), rng.uniform(-1, 1, (200, 5))
+    y = X @ coefficients + intercept + rng.standard_normal(n)
+    oracle = load("linear", precision=1.0, noise=1.0, standardize=False)
+    return oracle.sequence(X, y), queries, queries @ coefficients + intercept
+
+
+def test_variance_is_the_papers_formula(rng: Generator) -> None:
+    table = rng.standard_normal((21, 3))
+    posterior = SubCLT().posterior(GivenMeans(table), np.zeros((3, 1)))
+    blocks = [(2, 4), (4, 8), (8, 16)]
+    v = sum(t * s / (t - s) * (table[t] - table[s]) ** 2 for s, t in blocks) / len(blocks)
+    np.testing.assert_allclose(posterior.variance, v / 16)
+    np.testing.assert_array_equal(posterior.mean, table[16])
+    assert (posterior.size == 16).all()
+
+
+def test_root_weights_follow_the_square_root_of_the_block_end() -> None:
+    method = SubCLT(weights="root")
+    np.testing.assert_allclose(method.averaging([2, 4, 16]), [2 / 6, 4 / 6])
+    assert method.dof(16) == pytest.approx((2 + 8**0.5 + 4) ** 2 / (4 + 8 + 16))
+
+
+def test_equal_weights_count_blocks_as_degrees_of_freedom() -> None:
+    assert SubCLT().dof(4096) == pytest.approx(11)
+
+
+@pytest.mark.parametrize("weights", ["equal", "root"])
+def test_squared_directions_add_up_to_the_variance(rng: Generator, weights: str) -> None:
+    posterior = SubCLT(weights=weights, base=1.5).posterior(
+        GivenMeans(rng.standard_normal((100, 7))), np.zeros((7, 1))
+    )
+    assert posterior.directions is not None
+    np.testing.assert_allclose((posterior.directions**2).sum(axis=0), posterior.variance)
+
+
+def test_means_at_hand_may_have_any_trailing_shape(rng: Generator) -> None:
+    means = rng.standard_normal((4, 5, 3))
+    whole = SubCLT().from_means(means, [2, 4, 8, 16])
+    column = SubCLT().from_means(means[..., 1], [2, 4, 8, 16])
+    np.testing.assert_allclose(whole.variance[:, 1], column.variance)
+
+
+def test_full_clt_averages_squared_increments_over_all_prefixes(rng: Generator) -> None:
+    table = rng.standard_normal((11, 2))
+    posterior = PredictiveCLT().posterior(GivenMeans(table), np.zeros((2, 1)))
+    v = np.mean([i**2 * (table[i] - table[i - 1]) ** 2 for i in range(2, 11)], axis=0)
+    np.testing.assert_allclose(posterior.variance, v / 10)
+    np.testing.assert_array_equal(posterior.mean, table[10])
+
+
+@pytest.mark.parametrize("weights", ["equal", "root"])
+def test_subclt_agrees_with_the_exact_posterior(rng: Generator, weights: str) -> None:
+    # The issue asks for 40 replications; 400 leave four standard errors of room for any seed.
+    method = SubCLT(weights=weights)
+    ratios, covered = [], []
+    for _ in range(400):
+        sequence, queries, truth = linear_data(rng, n=4096)
+        posterior = method.posterior(sequence, queries)
+        exact = sequence.exact_posterior(queries, sequence.size)
+        ratios.append((posterior.variance / exact.variance).mean())
+        lower, upper = posterior.student(method.dof(sequence.size)).interval(0.95)
+        covered.append(coverage(lower, upper, truth))
+    assert 0.85 <= np.mean(ratios) <= 1.15
+    assert 0.92 <= np.mean(covered) <= 0.98
+
+
+def test_full_clt_agrees_with_the_exact_posterior(rng: Generator) -> None:
+    ratios = []
+    for _ in range(40):
+        sequence, queries, _ = linear_data(rng, n=1024)
+        exact = sequence.exact_posterior(queries, sequence.size)
+        ratios.append((PredictiveCLT().posterior(sequence, queries).variance / exact.variance).mean())
+    assert 0.9 <= np.mean(ratios) <= 1.15
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match='weights must be "equal" or "root", got \'flat\''):
+        SubCLT(weights="flat")
+    with pytest.raises(ValueError, match="base must be a finite number above 1, got 1"):
+        SubCLT(base=1)
+    with pytest.raises(ValueError, match=r"n must be at least 3.*got 2"):
+        SubCLT().posterior(GivenMeans(np.zeros((3, 1))), [[0.0]])
+    with pytest.raises(ValueError, match="means must have one row for each of >= 2 sizes, got 3 and 2"):
+        SubCLT().from_means(np.zeros((3, 1)), [2, 4])
+    with pytest.raises(ValueError, match="sequence must hold at least 2 observations, got 1"):
+        PredictiveCLT().posterior(GivenMeans(np.zeros((2, 1))), [[0.0]])
