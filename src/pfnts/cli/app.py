@@ -14,7 +14,7 @@ app = typer.Typer(
     help="Contextual bandits on tabular data: Thompson sampling with prior-data fitted networks.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
 app.command()(demo)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from pfnts import environments
 from pfnts.cli.console import console
-from pfnts.experiments.published import REGRET
+from pfnts.experiments.published import HORIZON, REGRET
 
 
 def scenarios() -> None:
     """List the bandit problems that can be simulated."""
-    table = Table(title="Scenarios")
+    table = Table(
+        box=SIMPLE_HEAD, caption=f"paper: final regret of the paper's PFN-TS after {HORIZON:,} rounds"
+    )
     table.add_column("name", no_wrap=True)
     table.add_column("arms", justify="right")
     table.add_column("features", justify="right")
     table.add_column("what it is")
-    table.add_column("the paper's PFN-TS", justify="right")
+    table.add_column("paper", justify="right")
     for scenario in map(environments.describe, environments.names()):
         published = REGRET["pfn-ts"].get(scenario.name)
         table.add_row(
