@@ -13,6 +13,7 @@ from pfnts.policies import rules
 from pfnts.policies.base import Choice, Label, Mask, Matrix
 from pfnts.policies.ridge import RidgePolicy
 from pfnts.posterior import GaussianPosterior
+from pfnts.posterior.best_arm import best_arm_probabilities
 
 
 class LinTS(RidgePolicy):
@@ -66,22 +67,24 @@ class LinTS(RidgePolicy):
         if not self._started:
             raise ValueError("posterior needs a context seen before, decide or update first")
         X, _, single = self._encode(contexts)
-        posterior = self._posterior(X)
+        mean, variance = self._moments(X)
+        posterior = GaussianPosterior(mean=mean, variance=variance, size=np.maximum(self._observed, 1))
         return posterior[0] if single else posterior
 
     def _settings(self) -> dict[str, float]:
         return {"nu": self._nu}
 
-    def _posterior(self, X: Matrix) -> GaussianPosterior:
+    def _moments(self, X: Matrix) -> tuple[Matrix, Matrix]:
+        """Posterior mean and variance at ``X`` (q, P), both (q, K)."""
         mean, spread = self._models.predict(self._design(X))
-        return GaussianPosterior(mean=mean, variance=self._nu**2 * spread, size=np.maximum(self._observed, 1))
+        return mean, self._nu**2 * spread
 
     def _choose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> Sequence[Choice]:
-        posterior = self._posterior(X)
-        propensities = posterior.best_arm_probabilities(eligible)
-        return [
-            Choice(rules.thompson(row, mask, rng=rng), share, row)
-            for row, mask, share in zip(
-                (posterior[i] for i in range(len(X))), eligible, propensities, strict=True
-            )
-        ]
+        means, variances = self._moments(X)
+        shares = best_arm_probabilities(means, variances, eligible=eligible)
+        size = np.maximum(self._observed, 1)
+        choices = []
+        for mean, variance, mask, share in zip(means, variances, eligible, shares, strict=True):
+            posterior = GaussianPosterior(mean=mean, variance=variance, size=size)
+            choices.append(Choice(rules.thompson(posterior, mask, rng=rng), share, posterior))
+        return choices

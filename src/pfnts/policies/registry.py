@@ -12,6 +12,8 @@ from pfnts.policies.base import Label, Policy
 _POLICIES: dict[str, tuple[str, str]] = {
     "pfn-ts": ("pfn_ts", "PFNTS"),
     "uniform": ("uniform", "Uniform"),
+    "xgboost-ts": ("forest_ts", "XGBoostTS"),
+    "rf-ts": ("forest_ts", "RFTS"),
     "ts": ("context_free", "ContextFreeTS"),
     "epsilon-greedy": ("epsilon_greedy", "EpsilonGreedy"),
     "lin-ucb": ("lin_ucb", "LinUCB"),

@@ -170,5 +170,6 @@ class RidgePolicy(Policy):
             self._models.observe(x, arm=int(arm), reward=float(reward))
 
     def _design(self, X: Matrix) -> Matrix:
-        rows = np.nan_to_num(X, nan=0.0)
-        return np.concatenate([np.ones((len(X), 1)), rows], axis=1) if self._intercept else rows
+        rows = np.ones((len(X), X.shape[1] + self._intercept))
+        rows[:, int(self._intercept) :] = np.where(np.isnan(X), 0.0, X)
+        return rows

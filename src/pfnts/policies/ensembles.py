@@ -1,0 +1,140 @@
+"""Tree ensembles fitted by other libraries, read into arrays with the statistics of their leaves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pfnts.policies.base import Matrix, Vector
+from pfnts.policies.leaf_statistics import Indices, LeafStatistics, Trees, grouped
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Fitted trees and the statistics of their leaves."""
+
+    trees: Trees
+    statistics: LeafStatistics
+
+    def leaves(self, X: Matrix) -> Indices:
+        """Leaf of each row of ``X`` (q, P) in each tree, (q, M)."""
+        return self.trees.leaves(X)
+
+
+def fit_forest(X: Matrix, y: Vector, *, n_trees: int, min_leaf: int, seed: int) -> Ensemble:
+    """Fit scikit-learn's random forest; leaf statistics are over each tree's bootstrap sample.
+
+    So the mean of a draw is the forest's prediction.
+    """
+    try:
+        from sklearn.ensemble import RandomForestRegressor
+    except ImportError as error:
+        raise ImportError(
+            'scikit-learn is missing, install the extra: pip install "pfnts[baselines]"'
+        ) from error
+    forest = RandomForestRegressor(n_estimators=n_trees, min_samples_leaf=min_leaf, random_state=seed)
+    # Single precision is what a forest compares in, and centred targets lose nothing to large offsets.
+    offset = float(y.mean())
+    forest.fit(X, y - offset)
+    fitted = [tree.tree_ for tree in forest.estimators_]
+    trees = Trees.joined(
+        [
+            {
+                "feature": tree.feature,
+                # in single precision, rounded down: v <= t and v <= floor(t) say the same of a single v
+                "threshold": _round_down(tree.threshold),
+                "left": tree.children_left,
+                "right": tree.children_right,
+                "missing_left": tree.missing_go_to_left.astype(np.bool_),
+            }
+            for tree in fitted
+        ]
+    )
+    count, mean, scatter = (np.zeros(trees.left.shape) for _ in range(3))
+    for m, tree in enumerate(fitted):
+        nodes = slice(tree.node_count)
+        count[m, nodes] = tree.weighted_n_node_samples
+        mean[m, nodes] = tree.value[:, 0, 0] + offset
+        scatter[m, nodes] = tree.impurity * tree.weighted_n_node_samples
+        count[m, nodes][tree.children_left >= 0] = 0
+    scatter[count == 0] = 0
+    statistics = LeafStatistics(
+        count=count, mean=mean, scatter=scatter, offset=0.0, scale=1 / n_trees, penalty=0.0, boosted=False
+    )
+    return Ensemble(trees, statistics)
+
+
+def fit_boosted(
+    X: Matrix, y: Vector, *, rounds: int, learning_rate: float, max_depth: int, seed: int
+) -> Ensemble:
+    """Fit XGBoost's trees to squared error; leaf statistics are over the residuals at each stage."""
+    try:
+        import xgboost
+    except ImportError as error:
+        raise ImportError('xgboost is missing, install the extra: pip install "pfnts[baselines]"') from error
+    penalty = 1.0
+    offset = float(y.mean())
+    parameters = {
+        "objective": "reg:squarederror",
+        "tree_method": "hist",
+        "learning_rate": learning_rate,
+        "max_depth": max_depth,
+        "reg_lambda": penalty,
+        "base_score": 0.0,
+        "seed": seed,
+        "verbosity": 0,
+    }
+    booster = xgboost.train(
+        parameters, xgboost.DMatrix(X.astype(np.float32), label=y - offset), num_boost_round=rounds
+    )
+    described = json.loads(booster.save_raw(raw_format="json").decode())
+    trees = Trees.joined(
+        [_boosted_tree(tree) for tree in described["learner"]["gradient_booster"]["model"]["trees"]]
+    )
+    leaves = trees.leaves(X)
+    statistics = staged_statistics(
+        leaves, y, size=trees.left.shape[1], offset=offset, scale=learning_rate, penalty=penalty
+    )
+    return Ensemble(trees, statistics)
+
+
+def staged_statistics(
+    leaves: Indices, y: Vector, *, size: int, offset: float, scale: float, penalty: float
+) -> LeafStatistics:
+    """Leaf statistics of the residuals that each boosted tree was fitted to; ``leaves`` is (n, M).
+
+    Residuals follow from the leaves alone: for squared error a leaf's value is
+    scale * (sum of residuals) / (count + penalty).
+    """
+    parts = []
+    residual = y - offset
+    for m in range(leaves.shape[1]):
+        own = leaves[:, m : m + 1]
+        count, mean, scatter = grouped(own, residual[:, None], size)
+        parts.append((count, mean, scatter))
+        value = scale * count * mean / (count + penalty)
+        residual = residual - value[0, own[:, 0]]
+    count, mean, scatter = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return LeafStatistics(
+        count=count, mean=mean, scatter=scatter, offset=offset, scale=scale, penalty=penalty, boosted=True
+    )
+
+
+def _boosted_tree(tree: dict[str, Any]) -> dict[str, Any]:
+    # XGBoost sends a value left if it is below the condition, strictly.
+    condition = np.asarray(tree["split_conditions"], dtype=np.float32)
+    return {
+        "feature": np.asarray(tree["split_indices"]),
+        "threshold": np.nextafter(condition, np.float32(-np.inf)),
+        "left": np.asarray(tree["left_children"]),
+        "right": np.asarray(tree["right_children"]),
+        "missing_left": np.asarray(tree["default_left"]).astype(np.bool_),
+    }
+
+
+def _round_down(threshold: Vector) -> Any:
+    single = threshold.astype(np.float32)
+    return np.where(single > threshold, np.nextafter(single, np.float32(-np.inf)), single)
