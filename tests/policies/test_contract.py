@@ -24,12 +24,35 @@ class Case:
     """Whether it is meant to."""
     seeds: int = 20
     """How many seeds the learning check takes in a row; fewer only where a run takes seconds."""
-    draws: int = 4000
+    draws: int = 2000
     """Decisions in the comparison of propensities with frequencies."""
 
 
 CASES = [
     Case("uniform", lambda arms: make("uniform", arms=arms), learns=False),
+    Case("pfn-ts adaptive", lambda arms: make("pfn-ts", arms=arms, backbone="linear")),
+    Case("pfn-ts disjoint", lambda arms: make("pfn-ts", arms=arms, backbone="linear", encoding="disjoint")),
+    Case(
+        "pfn-ts joint coupled",
+        lambda arms: make("pfn-ts", arms=arms, backbone="linear", encoding="joint", coupling="joint"),
+        seeds=5,
+    ),
+    Case("pfn-ts shrunk", lambda arms: make("pfn-ts", arms=arms, backbone="linear", variance="shrunk")),
+    Case("pfn-ts greedy", lambda arms: make("pfn-ts", arms=arms, backbone="linear", rule="greedy")),
+    Case("pfn-ts predictive", lambda arms: make("pfn-ts", arms=arms, backbone="linear", rule="predictive")),
+    Case("lin-ts", lambda arms: make("lin-ts", arms=arms)),
+    Case("lin-ucb", lambda arms: make("lin-ucb", arms=arms)),
+    Case("ts", lambda arms: make("ts", arms=arms)),
+    Case("epsilon-greedy", lambda arms: make("epsilon-greedy", arms=arms, backbone="linear")),
+    # Fewer trees and rarer refits than the defaults, for time.
+    Case("rf-ts", lambda arms: make("rf-ts", arms=arms, n_trees=10, refresh=2.0), draws=1000),
+    Case(
+        "rf-ts joint",
+        lambda arms: make("rf-ts", arms=arms, n_trees=10, refresh=2.0, layout="joint"),
+        seeds=3,
+        draws=1000,
+    ),
+    Case("xgboost-ts", lambda arms: make("xgboost-ts", arms=arms, rounds=20, refresh=4.0), draws=1000),
 ]
 
 LEARNERS = [case for case in CASES if case.learns]
@@ -44,7 +67,7 @@ def play(
 ) -> np.ndarray:
     """Decide, and hand in rewards ``delay`` rounds at a time in random order; the last arm is best."""
     environment, own = (np.random.default_rng([seed, i]) for i in range(2))
-    contexts = environment.uniform(size=(rounds, 2))
+    contexts = environment.integers(2, size=(rounds, 2)).astype(float)
     arms = np.empty(rounds, dtype=int)
     waiting = []
     for t in range(rounds):
@@ -71,14 +94,14 @@ def trained(case: Case, *, arms: Any = 2, rounds: int = 60, seed: int = 0, gap: 
 def test_learns_a_constant_gap(case: Case) -> None:
     # Uniform loses half of 300 gaps.
     for seed in range(case.seeds):
-        lost = (play(case.make(2), 300, seed=seed) == 0).sum()
+        lost = (play(case.make(2), 300, seed=seed, noise=0.2) == 0).sum()
         assert lost < 50, f"seed {seed}: {lost} wrong pulls of 300"
 
 
 @every(LEARNERS)
 def test_learns_from_late_rewards_in_any_order(case: Case) -> None:
     for seed in range(min(case.seeds, 3)):
-        lost = (play(case.make(2), 300, seed=seed, delay=20) == 0).sum()
+        lost = (play(case.make(2), 300, seed=seed, noise=0.2, delay=20) == 0).sum()
         assert lost < 75, f"seed {seed}: {lost} wrong pulls of 300"
 
 

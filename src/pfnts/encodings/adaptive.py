@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from pfnts.backbones.base import Backbone
 from pfnts.encodings.history import History
 from pfnts.encodings.sequences import Sequences
 from pfnts.encodings.switching import Switching
-from pfnts.scores import crps_from_quantiles
+from pfnts.scores import crps
 
 _OTHER = {"disjoint": "joint", "joint": "disjoint"}
 
@@ -48,7 +49,7 @@ class Adaptive:
     def __post_init__(self) -> None:
         times = tuple(self.switch_times)
         object.__setattr__(self, "switch_times", times)
-        if not times or times[0] < 1 or any(b <= a for a, b in zip(times, times[1:], strict=False)):
+        if not times or times[0] < 1 or any(b <= a for a, b in pairwise(times)):
             raise ValueError(f"switch_times must be positive and increasing, got {times}")
 
     def start(self, *, backbone: Backbone, base: float, n_arms: int) -> AdaptiveEncoding:
@@ -138,6 +139,6 @@ def interval_scores(
             kept = [row for row in members if row in common]
             if kept:
                 quantiles = sequences.past_quantiles(track, size, kept, _LEVELS)
-                total += float(crps_from_quantiles(quantiles, _LEVELS, history.rewards[kept]).sum())
+                total += float(crps(_LEVELS, quantiles, history.rewards[kept]).sum())
         totals.append(total)
     return totals[0], totals[1]

@@ -14,7 +14,7 @@ from pfnts.encodings.base import AnyPosterior, Matrix, Stamp, VarianceEstimator
 from pfnts.encodings.history import History
 from pfnts.encodings.layouts import Layout
 from pfnts.encodings.track import FIRST_POSTERIOR, Track, refresh_points
-from pfnts.posterior import GaussianPosterior, StudentPosterior, stack
+from pfnts.posterior import GaussianPosterior, stack
 
 # Degrees of freedom at which a Student is a Gaussian for every purpose: a stand-in among Student columns.
 _NEARLY_GAUSSIAN = 1000.0
@@ -100,7 +100,7 @@ class Sequences:
                 for column in columns
             ]
         coupled = coupled and self._layout.shared
-        joined: AnyPosterior = stack(columns, coupled=coupled)  # type: ignore[type-var]
+        joined: AnyPosterior = stack(columns, coupled=coupled)
         if coupled and own and joined.directions is not None:
             return replace(joined, directions=_unshared(joined.directions, own))
         return joined
@@ -117,7 +117,12 @@ class Sequences:
                 track = self._track(arm)
                 parts.append(track.snapshot().quantiles(X, track.stamp, levels))
             else:
-                parts.append(np.tile(np.quantile(self._pooled(), levels)[:, None], (1, len(X))))
+                parts.append(
+                    np.tile(
+                        np.quantile(self._pooled(), np.asarray(levels, dtype=np.float64))[:, None],
+                        (1, len(X)),
+                    )
+                )
         return np.stack(parts, axis=-1)
 
     def scorable(self, rows: NDArray[np.int64]) -> dict[tuple[int, int], list[int]]:

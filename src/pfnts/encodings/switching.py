@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from pfnts.backbones.base import Backbone
 from pfnts.encodings.base import AnyPosterior, Matrix, Stamp, VarianceEstimator
-from pfnts.encodings.layouts import Disjoint, Joint
+from pfnts.encodings.layouts import Disjoint, Joint, Layout
 from pfnts.encodings.sequences import Sequences
 
-_LAYOUTS = {"disjoint": Disjoint(), "joint": Joint()}
+_LAYOUTS: dict[str, Layout] = {"disjoint": Disjoint(), "joint": Joint()}
 
 
 class Switching:

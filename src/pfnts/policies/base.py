@@ -87,6 +87,7 @@ class Policy(ABC):
         self._warmup = int(warmup)
         self._schema = schema if isinstance(schema, Schema) or schema is None else Schema.of(schema)
         self._started = False
+        self._warming = True
         self._reset_counts(np.zeros((2, len(self._arms)), dtype=np.int64))
 
     @property
@@ -176,10 +177,11 @@ class Policy(ABC):
         self._commit(schema)
         if len(X):
             self._observe(X, indices, rewards)
-        np.add.at(self._observed, indices, 1)
-        np.subtract.at(self._pending, indices, 1)
-        np.maximum(self._pending, 0, out=self._pending)
-        self._warming = bool((self._observed < self._warmup).any())
+        for index in indices:
+            self._observed[index] += 1
+            self._pending[index] = max(self._pending[index] - 1, 0)
+        if self._warming:
+            self._warming = bool((self._observed < self._warmup).any())
 
     def prefetch(self, contexts: Any) -> None:  # noqa: B027 (a hint that a policy is free to ignore)
         """Announce contexts to come, so that their posteriors may be computed in one batch."""

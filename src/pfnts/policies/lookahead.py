@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.encodings.base import AnyPosterior, Encoding, Matrix, Stamp, VarianceEstimator
+
+_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,23 @@ class Beliefs:
     """(Q, K)."""
     quantiles: Matrix | None
     """(M, Q, K) predictive quantiles, where the rule needs them."""
+    _probabilities: Matrix = field(init=False)
+    """(Q, K) best-arm probabilities, NaN until asked for."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_probabilities", np.full(self.posterior.mean.shape, np.nan))
+
+    def best_arm_probabilities(self, row: int) -> Matrix:
+        """Probability (K,) of each arm to be best at a context, all arms eligible.
+
+        Computed for some contexts ahead as well: a block costs little more than one of them.
+        """
+        known = self._probabilities
+        if np.isnan(known[row, 0]):
+            block = slice(row, row + (1 if self.posterior.coupled else _BLOCK))
+            known[block] = self.posterior[block].best_arm_probabilities()
+        probabilities: Matrix = known[row].copy()
+        return probabilities
 
 
 def believe(

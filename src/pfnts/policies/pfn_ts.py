@@ -209,7 +209,8 @@ class PFNTS(Policy):
         header, arrays = read_archive(path, policy=cls.name)
         if backbone is None and not header["backbone"]["named"]:
             raise ValueError(
-                f"backbone must be passed: the policy was saved with an object, {header['backbone']['name']!r}"
+                "backbone must be passed: the policy was saved with an object, "
+                f"{header['backbone']['name']!r}"
             )
         try:
             policy = cls(
@@ -297,6 +298,8 @@ class PFNTS(Policy):
             index = rules.predictive(quantiles, eligible, rng=rng)
             return Choice(index, rules.predictive_propensities(quantiles, eligible), posterior)
         index = rules.thompson(posterior, eligible, rng=rng)
+        if eligible.all():
+            return Choice(index, beliefs.best_arm_probabilities(row), posterior)
         return Choice(index, posterior.best_arm_probabilities(eligible), posterior)
 
     def _absent(self, arm: Any) -> str:

@@ -12,7 +12,7 @@ from numpy.random import Generator
 from pfnts.policies.base import AnyPosterior, Mask, Vector
 
 PREDICTIVE_LEVELS = (np.arange(200) + 0.5) / 200
-"""The predictive rule draws from this many equally likely quantiles, which makes its propensities a finite sum."""
+"""The predictive rule draws from these equally likely quantiles: its propensities are a finite sum."""
 
 _MOST_NODES = 16
 
@@ -30,8 +30,10 @@ def greedy(mean: Vector, eligible: Mask, *, rng: Generator) -> int:
 
 def greedy_propensities(mean: Vector, eligible: Mask) -> Vector:
     """Return one over the number of largest means for each of them."""
-    best = _best(mean, eligible)
-    return best / best.sum()
+    allowed = np.where(eligible, mean, -np.inf)
+    best = allowed == allowed.max()
+    shares: Vector = best / best.sum()
+    return shares
 
 
 def predictive(quantiles: Vector, eligible: Mask, *, rng: Generator) -> int:
@@ -61,15 +63,16 @@ def predictive_propensities(quantiles: Vector, eligible: Mask) -> Vector:
                 equal = np.searchsorted(points[:, j], points[:, i], side="right") / size - below
                 wins *= below + z[:, None] * equal
         result[arm] = w @ wins.mean(axis=1)
-    return result / result.sum()
-
-
-def _best(values: Vector, eligible: Mask) -> Mask:
-    allowed = np.where(eligible, values, -np.inf)
-    best: Mask = allowed == allowed.max()
-    return best
+    normalised: Vector = result / result.sum()
+    return normalised
 
 
 def _largest(values: Vector, eligible: Mask, *, rng: Generator) -> int:
-    candidates = np.flatnonzero(_best(values, eligible))
-    return int(candidates[int(rng.random() * len(candidates))])
+    allowed = np.where(eligible, values, -np.inf)
+    best = int(allowed.argmax())
+    lot = rng.random()
+    equal = allowed == allowed[best]
+    if np.count_nonzero(equal) == 1:
+        return best
+    candidates = np.flatnonzero(equal)
+    return int(candidates[int(lot * len(candidates))])

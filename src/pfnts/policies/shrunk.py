@@ -20,10 +20,10 @@ _LEVELS = (np.arange(50) + 0.5) / 50
 class Shrunk:
     """SubCLT combined with a prior guess of its variance, for arms with only a block or two.
 
-    After J blocks SubCLT's V(x) rests on 1 / sum a_j^2 degrees of freedom. Here it is averaged with ``nu0``
-    degrees of freedom at V0(x), the variance of a reward that the backbone predicts at x: for a mean estimated
-    from s rewards like this one, V is about that variance. The result is at least ``floor`` times the variance
-    of the rewards of all arms.
+    SubCLT's V(x) rests on 1 / sum a_j^2 degrees of freedom, few if there are few blocks. Here it is averaged
+    with ``nu0`` degrees of freedom at V0(x), the variance of a reward that the backbone predicts at x: were
+    the mean at x estimated from s rewards at x, V would be that variance. The result is at least ``floor``
+    times the variance of the rewards of all arms.
 
     Parameters
     ----------
