@@ -81,6 +81,11 @@ class AdaptiveEncoding(Switching):
         self.totals = {"disjoint": 0.0, "joint": 0.0}
         """CRPS of each layout up to the last switch time."""
 
+    @property
+    def challenger(self) -> str | None:
+        """Name of the layout that is scored but does not answer; None once it has been dropped."""
+        return None if self._challenger is None else self._challenger.layout
+
     def advance(self, history: History) -> None:
         """Take in the rows that the history has gained; compare the layouts at each switch time passed."""
         self._active.advance(history)

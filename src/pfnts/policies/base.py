@@ -136,6 +136,8 @@ class Policy(ABC):
             )
         X, schema, single = self._encode(context)
         masks = self._eligible(eligible, len(X))
+        if not len(X):
+            return []
         warming = masks & (self._observed < self._warmup) if self._warming else None
         cold = warming.any(axis=1) if warming is not None else None
         self._commit(schema)
