@@ -164,13 +164,13 @@ def test_all_prefixes_agree_with_single_ones_across_checkpoints(rng: Generator) 
 
 
 def test_constant_target_has_a_width_of_its_own_size(rng: Generator) -> None:
-    X, _, queries = data(rng, n=4)
+    X, _, queries = data(rng, n=20)
     for constant, width in ((0.0, 1.0), (-50.0, 50.0)):
-        sequence = LinearBackbone().sequence(X, np.full(4, constant))
-        low, middle, high = sequence.quantiles(queries, 4, [0.25, 0.5, 0.75])
+        sequence = LinearBackbone().sequence(X, np.full(20, constant))
+        low, middle, high = sequence.quantiles(queries, 20, [0.25, 0.5, 0.75])
         np.testing.assert_allclose(middle, constant)
-        assert (high > low).all()
-        assert (high - low < 5 * width).all()
+        assert (high - low > 0.1 * width).all()
+        assert (high - low < 2 * width).all()
 
 
 def test_posteriors_can_be_computed_from_it(rng: Generator) -> None:
