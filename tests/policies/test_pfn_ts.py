@@ -145,9 +145,9 @@ def test_objects_are_not_saved_but_asked_for(friedman: Environment, tmp_path: Pa
     policy = pfnts(backbone=backbone, variance=variance)
     rounds(policy, friedman, 0, 40, rng=np.random.default_rng(0))
     policy.save(tmp_path / "saved")
-    with pytest.raises(ValueError, match="backbone must be passed.*'linear'"):
+    with pytest.raises(ValueError, match=r"backbone must be passed.*'linear'"):
         PFNTS.load(tmp_path / "saved")
-    with pytest.raises(ValueError, match="variance must be passed.*PredictiveCLT"):
+    with pytest.raises(ValueError, match=r"variance must be passed.*PredictiveCLT"):
         PFNTS.load(tmp_path / "saved", backbone=backbone)
     loaded = PFNTS.load(tmp_path / "saved", backbone=backbone, variance=variance)
     one, two = (rounds(p, friedman, 40, 80, rng=np.random.default_rng(1)) for p in (policy, loaded))

@@ -137,7 +137,10 @@ class PFNTS(Policy):
         self._lookahead = Lookahead(self._encode(contexts)[0])
 
     def add_arm(self, arm: Label) -> None:
-        """Add an arm at the end; it begins with its warm-up, even if its label belonged to a removed arm."""
+        """Add an arm at the end; it begins with its warm-up, even if its label belonged to a removed arm.
+
+        Where arms share a sequence, its first rewards count from that sequence's next refresh point on.
+        """
         self._arms = check_labels((*self._arms, arm))
         self._numbers.append(self._n_ever)
         self._n_ever += 1
