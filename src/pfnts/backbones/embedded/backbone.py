@@ -1,0 +1,63 @@
+"""The network that ships with the package, as a backbone."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+from safetensors import SafetensorError, safe_open
+
+from pfnts.backbones.embedded.model import Architecture, CausalPFN
+from pfnts.backbones.embedded.sequence import EmbeddedSequence
+
+
+class EmbeddedBackbone:
+    """A causal prior-data fitted network, in the package: nothing to download, every prefix from one cache.
+
+    Parameters
+    ----------
+    device
+        Where to compute, as PyTorch names it.
+    weights
+        A safetensors file written by ``pfnts pretrain``, in place of the shipped one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(0, 1, 64)[:, None]
+    >>> sequence = EmbeddedBackbone().sequence(x, 5 * x[:, 0])
+    >>> sequence.means([[0.5]], sizes=[16, 64]).shape
+    (2, 1)
+    """
+
+    name = "embedded"
+
+    def __init__(self, *, device: str = "cpu", weights: str | Path | None = None) -> None:
+        self._device = device
+        self._network = load_network(None if weights is None else Path(weights), device)
+
+    def sequence(self, X: ArrayLike, y: ArrayLike) -> EmbeddedSequence:
+        """Start a history."""
+        return EmbeddedSequence(self._network, X, y, device=self._device)
+
+
+@lru_cache(maxsize=4)
+def load_network(weights: Path | None, device: str) -> CausalPFN:
+    """Load a network, once per process and device."""
+    if weights is None:
+        with as_file(files("pfnts.backbones.embedded") / "weights.safetensors") as shipped:
+            return load_network(shipped, device)
+    try:
+        with safe_open(weights, framework="pt") as stored:
+            about = stored.metadata() or {}
+            tensors = {name: stored.get_tensor(name).float() for name in stored.keys()}  # noqa: SIM118
+        network = CausalPFN(Architecture(**json.loads(about["architecture"])))
+        network.load_state_dict(tensors)
+    except (OSError, SafetensorError, KeyError, TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"weights must be a safetensors file written by `pfnts pretrain`, got {weights}: {error}"
+        ) from error
+    return network.to(device).eval().requires_grad_(False)

@@ -1,0 +1,171 @@
+"""Random functions of a table's columns, of the kinds that rewards have: each maps (B, m, P) to (B, m).
+
+``relevant`` (B, P) is one where a column may matter and zero elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pfnts.backbones.embedded.dice import Dice
+
+
+def draw_function(X: Tensor, *, dice: Dice) -> Tensor:
+    """Evaluate one random function per table, all of one family, sometimes with a second one added."""
+    value = standardise(_family(dice)(X, draw_relevant(X, dice=dice), dice))
+    if dice.chance(0.35):
+        second = standardise(_family(dice)(X, draw_relevant(X, dice=dice), dice))
+        value = value + dice.uniform(len(X), 1) * second
+    return value
+
+
+def standardise(x: Tensor) -> Tensor:
+    """Give mean 0 and standard deviation 1 over the rows."""
+    return (x - x.mean(1, keepdim=True)) / (x.std(1, keepdim=True) + 1e-6)
+
+
+def draw_relevant(X: Tensor, *, dice: Dice) -> Tensor:
+    """Draw which columns matter: all of them, or a number that is small more often than large."""
+    batch, _, features = X.shape
+    count = torch.exp(dice.uniform(batch, 1) * math.log(features + 0.5)).clamp(1, features)
+    some = dice.uniform(batch, features).argsort(1) < count
+    return (some | (dice.uniform(batch, 1) < 0.35)).float()
+
+
+def linear(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+    """A weighted sum."""
+    weight = dice.normal(*relevant.shape) * relevant
+    return (X * weight[:, None]).sum(-1)
+
+
+def perceptron(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+    """A random multilayer perceptron."""
+    h, width = X * relevant[:, None], dice.integer(8, 64)
+    fan = relevant.sum(1).clamp(min=1)[:, None, None]
+    layers = dice.integer(1, 3)
+    for layer in range(layers):
+        gain = dice.log_uniform(0.67, 3.3)
+        weight = (
+            dice.normal(len(X), h.shape[-1], width) * gain / (fan.sqrt() if layer == 0 else math.sqrt(width))
+        )
+        h = _ACTIVATIONS[dice.integer(0, len(_ACTIVATIONS) - 1)](
+            h @ weight + dice.normal(len(X), 1, width) * 0.7
+        )
+        if layer < layers - 1:
+            h = standardise(h)
+    return (h @ dice.normal(len(X), width, 1))[..., 0]
+
+
+def smooth(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+    """A draw from a Gaussian process with a length scale per column, by random waves."""
+    batch, _, features = X.shape
+    waves = 128
+    roughness = torch.exp(dice.uniform(batch, 1, 1) * 2.5 - 0.9)
+    per_column = torch.exp(dice.normal(batch, features, 1) * 0.6) * relevant[..., None]
+    weight = dice.normal(batch, features, waves) * per_column * roughness * 0.8
+    weight = weight / relevant.sum(1).clamp(min=1).sqrt()[:, None, None]
+    rough_tail = (
+        dice.normal(batch, 1, waves).abs() + 0.2
+    )  # some processes are rougher than any Gaussian kernel's
+    weight = torch.where(dice.uniform(batch, 1, 1) < 0.3, weight / rough_tail, weight)
+    wave = torch.cos(X @ weight + dice.uniform(batch, 1, waves) * 2 * math.pi)
+    return (wave @ dice.normal(batch, waves, 1))[..., 0]
+
+
+def oblivious_trees(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+    """A sum of trees that ask the same question at all nodes of a level."""
+    batch, rows, _ = X.shape
+    trees, depth = round(dice.log_uniform(1, 64)), dice.integer(1, 5)
+    above = _splits(X, relevant, trees * depth, dice).view(batch, rows, trees, depth)
+    leaf = (above * 2 ** torch.arange(depth, device=X.device)).sum(-1)
+    return _leaf_values(dice.normal(batch, trees, 2**depth), leaf).sum(-1)
+
+
+def bart_trees(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+    """A sum of shallow trees with a question of its own at every node and few columns in use."""
+    batch, rows, _ = X.shape
+    trees = round(dice.log_uniform(5, 100))
+    sparse = relevant * torch.exp(dice.normal(*relevant.shape) * 1.5)
+    above = _splits(X, sparse, trees * 7, dice).view(batch, rows, trees, 7)
+    first = above[..., 0]
+    second = torch.where(first == 1, above[..., 2], above[..., 1])
+    node = 2 * first + second
+    third = above[..., 3:].gather(-1, node[..., None])[..., 0]
+    value = [dice.normal(batch, trees, 2**level) for level in (1, 2, 3)]
+    split = [dice.uniform(batch, trees, 2**level) < p for level, p in ((1, 0.5), (2, 0.3))]
+    leaves = torch.where(split[1].repeat_interleave(2, -1), value[2], value[1].repeat_interleave(2, -1))
+    leaves = torch.where(split[0].repeat_interleave(4, -1), leaves, value[0].repeat_interleave(4, -1))
+    return _leaf_values(leaves, 2 * node + third).sum(-1)
+
+
+def additive(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+    """Curves of single columns, and interactions of pairs."""
+    batch, rows, features = X.shape
+    frequency = torch.exp(dice.uniform(batch, 1, features) * 1.8 - 0.3)
+    shift = dice.normal(batch, 1, features)
+    kind = dice.index(6, batch, 1, features)
+    centred = X - 0.5 * shift
+    curves = [X, torch.sin(frequency * X + shift), centred**2, (centred > 0).float(), centred.abs()]
+    curve = torch.exp(-frequency * centred**2)
+    for k, c in enumerate(curves):
+        curve = torch.where(kind == k, c, curve)
+    weight = dice.normal(batch, features) * torch.exp(dice.normal(batch, features) * 0.5) * relevant
+    single = (standardise(curve) * weight[:, None]).sum(-1)
+
+    pairs = max(1, features // 2)
+    one, other = (_pick(relevant, pairs, dice)[:, None].expand(-1, rows, -1) for _ in range(2))
+    left = X.gather(2, one) + dice.normal(batch, 1, pairs)
+    right = X.gather(2, other) + dice.normal(batch, 1, pairs)
+    pair_kind = dice.uniform(batch, 1, pairs)
+    wave = torch.sin(torch.exp(dice.uniform(batch, 1, pairs) * 1.5 - 0.9) * left * right)
+    both = ((left > 0) & (right > 0)).float()
+    pair = torch.where(pair_kind < 0.45, wave, torch.where(pair_kind < 0.85, left * right, both))
+    strength = dice.normal(batch, 1, pairs) * (dice.uniform(batch, 1, 1) < 0.7)
+    return single + (standardise(pair) * strength).sum(-1)
+
+
+def _splits(X: Tensor, weight: Tensor, count: int, dice: Dice) -> Tensor:
+    """Answers (B, m, count), 0 or 1, of questions "is this column above the value it has in some row?"."""
+    batch, rows, _ = X.shape
+    column = _pick(weight, count, dice)[:, None].expand(-1, rows, -1)
+    x = X.gather(2, column)
+    threshold = x.gather(1, dice.index(rows, batch, 1, count))
+    return (x > threshold).long()
+
+
+def _leaf_values(leaves: Tensor, leaf: Tensor) -> Tensor:
+    """Look up (B, trees, L) leaf values at (B, m, trees) leaf indices."""
+    rows = leaf.shape[1]
+    return leaves[:, None].expand(-1, rows, -1, -1).gather(3, leaf[..., None])[..., 0]
+
+
+def _pick(weight: Tensor, count: int, dice: Dice) -> Tensor:
+    return torch.multinomial(weight + 1e-9, count, replacement=True, generator=dice.generator)
+
+
+_Function = Callable[[Tensor, Tensor, Dice], Tensor]
+_FAMILIES: list[tuple[_Function, float]] = [
+    (linear, 0.16),
+    (perceptron, 0.2),
+    (smooth, 0.18),
+    (oblivious_trees, 0.1),
+    (bart_trees, 0.1),
+    (additive, 0.26),
+]
+_ACTIVATIONS: list[Callable[[Tensor], Tensor]] = [
+    torch.tanh,
+    torch.relu,
+    torch.sin,
+    torch.abs,
+    lambda h: h * h.clamp(-3, 3) / 2,
+    lambda h: (h > 0).float(),
+    lambda h: torch.exp(-h * h),
+]
+
+
+def _family(dice: Dice) -> _Function:
+    return _FAMILIES[dice.choice([weight for _, weight in _FAMILIES])][0]

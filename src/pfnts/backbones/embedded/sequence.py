@@ -1,0 +1,230 @@
+"""A history held by the network: one cache of keys and values gives the prediction after every prefix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from pfnts.backbones.embedded.columns import ColumnReduction
+from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
+from pfnts.backbones.embedded.normalisation import Normalisation
+from pfnts.backbones.embedded.pretraining import quantile_levels
+
+ROWS_AT_ONCE = {"cpu": 256, "cuda": 2048, "mps": 1024}
+"""Rows added to the cache in one pass."""
+CELLS_AT_ONCE = {"cpu": 4096, "cuda": 262_144, "mps": 65_536}
+"""Query cells in one pass: on a CPU few enough for their tokens to stay near the processor."""
+FEW_QUERIES = 4
+"""Up to so many queries, all prefixes are one batch over the whole cache; beyond, each is its own slice."""
+
+
+class EmbeddedSequence:
+    """The network's `pfnts.backbones.base.PredictiveSequence`.
+
+    The history is shown to the network normalised by its first ``2 ** floor(log2(size))`` rows. While that
+    number stays, appended rows extend the cache; when it doubles, the cache is made anew. Rows wait until
+    they are needed for a prediction.
+    """
+
+    def __init__(self, network: CausalPFN, X: ArrayLike, y: ArrayLike, *, device: str = "cpu") -> None:
+        self._network = network
+        self._device = device
+        self._kind = torch.device(device).type
+        self._X, self._y = _rows(X, y, features=None)
+        if not len(self._y):
+            raise ValueError(
+                "y must hold at least one observation, got none: start a sequence at the first reward"
+            )
+        self._cache: _Cache | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of observations held."""
+        return len(self._y)
+
+    def append(self, X: ArrayLike, y: ArrayLike) -> None:
+        """Add observations at the end."""
+        X_new, y_new = _rows(X, y, features=self._X.shape[1])
+        self._X = np.concatenate([self._X, X_new])
+        self._y = np.concatenate([self._y, y_new])
+
+    def means(self, queries: ArrayLike, sizes: Sequence[int]) -> NDArray[np.float64]:
+        """Predictive means after each prefix, (len(sizes), q)."""
+        return self._predict(queries, sizes)[0]
+
+    def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> NDArray[np.float64]:
+        """Predictive quantiles after ``size`` rows, (len(levels), q), interpolated between the network's."""
+        level = np.asarray(levels, dtype=float)
+        if level.ndim != 1 or not ((level > 0) & (level < 1)).all():
+            raise ValueError(f"levels must be a list of numbers between 0 and 1, got {level.tolist()}")
+        known = np.sort(self._predict(queries, [size])[1][0], axis=-1)  # (q, Q)
+        at = quantile_levels(known.shape[1]).numpy()
+        return np.stack([np.interp(level, at, row) for row in known], axis=1)
+
+    @torch.inference_mode()
+    def _predict(
+        self, queries: ArrayLike, sizes: Sequence[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Means (S, q) and quantiles (S, q, Q)."""
+        x = np.asarray(queries, dtype=float)
+        if x.ndim != 2 or x.shape[1] != self._X.shape[1]:
+            raise ValueError(f"queries must be (q, {self._X.shape[1]}) like the history, got shape {x.shape}")
+        if not len(sizes) or min(sizes) < 1 or max(sizes) > self.size:
+            raise ValueError(f"sizes must lie between 1 and {self.size}, the rows held, got {list(sizes)}")
+        cache = self._cache_for(max(sizes))
+        shown = cache.show(x)
+        at_once = max(1, CELLS_AT_ONCE[self._kind] // (len(sizes) * shown.shape[1]))
+        parts = [cache.predict(self._network, part, list(sizes)) for part in shown.split(at_once)]
+        mean, quantiles = (torch.cat(p, 1).double().cpu().numpy() for p in zip(*parts, strict=True))
+        scale, centre = cache.y_scale, cache.y_centre
+        return mean * scale + centre, quantiles * scale + centre
+
+    def _cache_for(self, size: int) -> _Cache:
+        """Bring the cache up to ``size`` rows."""
+        basis = 2 ** int(math.log2(self.size))
+        if self._cache is None or self._cache.basis != basis:
+            self._cache = _Cache(self._network, self._X[:basis], self._y[:basis], device=self._device)
+        while self._cache.rows < size:
+            rows = slice(self._cache.rows, min(size, self._cache.rows + ROWS_AT_ONCE[self._kind]))
+            self._cache.extend(self._network, self._X[rows], self._y[rows])
+        return self._cache
+
+
+class _Cache:
+    """Keys and values of the data tokens at every causal block, under one normalisation."""
+
+    def __init__(
+        self, network: CausalPFN, X: NDArray[np.float64], y: NDArray[np.float64], *, device: str
+    ) -> None:
+        self.basis = len(y)
+        self.rows = -1  # the start row comes first
+        self._device = device
+        self._columns = ColumnReduction.of(X, y)
+        reduced = torch.from_numpy(self._columns(X))
+        self._norm = Normalisation.of(reduced, torch.from_numpy(y))
+        self.y_centre, self.y_scale = float(self._norm.y_centre), float(self._norm.y_scale)
+        features = reduced.shape[1]
+        identity = torch.randn(
+            features, network.architecture.identity, generator=torch.Generator().manual_seed(0)
+        )
+        self._identity = identity[None].to(device)
+        self._held: dict[CausalBlock, tuple[_Growing, _Growing]] = {}
+        start = network.cells.start_row(self._identity)  # (1, 1, P, c)
+        self._extend(network, start, torch.zeros(1, 1, network.architecture.row, device=device))
+
+    def show(self, X: NDArray[np.float64]) -> Tensor:
+        """Contexts as the network sees them, (m, P)."""
+        return self._norm.contexts(torch.from_numpy(self._columns(X))).float().to(self._device)
+
+    def extend(self, network: CausalPFN, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        """Add rows."""
+        target = self._norm.targets(torch.from_numpy(y)).float().to(self._device)[None]
+        cells = network.cells(self.show(X)[None], self._identity) + network.cells.target(target)[:, :, None]
+        self._extend(network, cells, network.target(target))
+
+    def _extend(self, network: CausalPFN, h: Tensor, target: Tensor) -> None:
+        """Pass data tokens (1, m, P, c) through the network, keeping the keys and values of each block."""
+        m, before = h.shape[1], self.rows + 1
+        position = torch.arange(before, before + m, device=self._device)
+        mask = torch.arange(before + m, device=self._device) <= position[:, None]
+
+        def attend(block: CausalBlock, h: Tensor) -> Tensor:
+            normed = block.norm(h)
+            key, value = (
+                held.add(new) for held, new in zip(self._of(block), block.keys_values(normed), strict=True)
+            )
+            query = block.queries(normed, position)
+            return block.finish(h, F.scaled_dot_product_attention(query, key, value, attn_mask=mask))
+
+        for column, across in zip(network.columns, network.across, strict=True):
+            h = across(attend(column, h))
+        h = (network.readout(h) + target)[:, :, None]
+        for block in network.in_context:
+            h = attend(block, h)
+        self.rows += m
+
+    def predict(self, network: CausalPFN, x: Tensor, sizes: list[int]) -> tuple[Tensor, Tensor]:
+        """Predict queries (q, P) after each prefix: means (S, q) and quantiles (S, q, Q)."""
+        q = len(x)
+        position = torch.tensor(sizes, device=self._device).repeat_interleave(
+            q
+        )  # tokens: sizes outside, queries inside
+        mask = (
+            torch.arange(max(sizes) + 1, device=self._device) <= position[:, None]
+            if q <= FEW_QUERIES
+            else None
+        )
+
+        def attend(block: CausalBlock, h: Tensor) -> Tensor:
+            key, value = (held.upto(max(sizes) + 1) for held in self._of(block))
+            query = block.queries(block.norm(h), position)
+            if mask is not None:
+                seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+            else:
+                seen = torch.cat(
+                    [
+                        F.scaled_dot_product_attention(part, key[:, :, : t + 1], value[:, :, : t + 1])
+                        for t, part in zip(sizes, query.split(q, 2), strict=True)
+                    ],
+                    2,
+                )
+            return block.finish(h, seen)
+
+        cells = network.cells(x[None], self._identity) + network.cells.target.unknown
+        h = cells.repeat(1, len(sizes), 1, 1)  # (1, S * q, P, c)
+        for column, across in zip(network.columns, network.across, strict=True):
+            h = across(attend(column, h))
+        h = (network.readout(h) + network.target.unknown)[:, :, None]
+        for block in network.in_context:
+            h = attend(block, h)
+        mean, quantiles = network.head(h[0, :, 0])
+        return mean.unflatten(0, (len(sizes), q)), quantiles.unflatten(0, (len(sizes), q))
+
+    def _of(self, block: CausalBlock) -> tuple[_Growing, _Growing]:
+        return self._held.setdefault(block, (_Growing(), _Growing()))
+
+
+class _Growing:
+    """A tensor (1, H, n, w) that grows along n without copying at every step."""
+
+    def __init__(self) -> None:
+        self._room: Tensor | None = None
+        self._length = 0
+
+    def add(self, new: Tensor) -> Tensor:
+        """Append (1, H, m, w), and return all of it."""
+        length = self._length + new.shape[2]
+        if self._room is None or length > self._room.shape[2]:
+            room = new.new_empty(1, new.shape[1], max(length, 2 * self._length, 64), new.shape[3])
+            if self._room is not None:
+                room[:, :, : self._length] = self._room[:, :, : self._length]
+            self._room = room
+        self._room[:, :, self._length : length] = new
+        self._length = length
+        return self._room[:, :, :length]
+
+    def upto(self, length: int) -> Tensor:
+        """The first ``length`` entries."""
+        assert self._room is not None
+        return self._room[:, :, :length]
+
+
+def _rows(
+    X: ArrayLike, y: ArrayLike, *, features: int | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Check and convert observations."""
+    x, target = np.array(X, dtype=float), np.array(y, dtype=float)
+    if x.ndim != 2 or target.shape != (len(x),) or (features is not None and x.shape[1] != features):
+        wanted = "P" if features is None else features
+        raise ValueError(f"X must be (n, {wanted}) and y (n,), got {x.shape} and {target.shape}")
+    if not np.isfinite(target).all():
+        raise ValueError(f"y must be finite, got {target[~np.isfinite(target)][0]}")
+    if np.isinf(x).any():
+        raise ValueError("X must be finite or NaN for missing, got an infinite value")
+    return x, target
