@@ -111,7 +111,10 @@ class PFNTS(Policy):
         self._removed: list[Label] = []
         self._history: History | None = None
         self._lookahead: Lookahead | None = None
-        self._encoding: Encoding = self._begin()
+        self._encoding: Encoding = encodings.start(
+            self._settings, backbone=self._backbone, base=self._base, n_arms=self.n_arms
+        )
+        self._forget()
 
     @property
     def layout(self) -> str:
@@ -126,7 +129,7 @@ class PFNTS(Policy):
         if self._history is None or self._schema is None or self._history.size < FIRST_POSTERIOR:
             raise ValueError(f"posterior needs at least {FIRST_POSTERIOR} rewards, update the policy first")
         X, _, single = self._encode(contexts)
-        posterior = believe(self._encoding, self._inquiry(), X).posterior
+        posterior = believe(self._encoding, self._inquiry, X).posterior
         return posterior[0] if single else posterior
 
     def prefetch(self, contexts: Any) -> None:
@@ -145,7 +148,7 @@ class PFNTS(Policy):
         self._numbers.append(self._n_ever)
         self._n_ever += 1
         self._reset_counts(np.pad(np.stack([self._observed, self._pending]), ((0, 0), (0, 1))))
-        self._lookahead = None
+        self._forget()
         if self._history is not None:
             self._history.n_arms = self._n_ever
             self._encoding.rebuild(self._history)
@@ -159,7 +162,7 @@ class PFNTS(Policy):
         self._arms = self._arms[:index] + self._arms[index + 1 :]
         del self._numbers[index]
         self._reset_counts(np.delete(np.stack([self._observed, self._pending]), index, axis=1))
-        self._lookahead = None
+        self._forget()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file: arrays and JSON, nothing pickled."""
@@ -249,6 +252,7 @@ class PFNTS(Policy):
             raise ValueError("path must be an undamaged saved policy, its arrays do not fit together")
         self._numbers, self._n_ever = [int(number) for number in header["numbers"]], ever
         self._removed = list(header["removed"])
+        self._forget()
         self._reset_counts(arrays["counts"].astype(np.int64))
         if self._schema is not None:
             self._commit(self._schema)
@@ -263,11 +267,10 @@ class PFNTS(Policy):
         self._history = History(width=width, n_arms=self._n_ever)
         return self._history
 
-    def _begin(self) -> Encoding:
-        return encodings.start(self._settings, backbone=self._backbone, base=self._base, n_arms=self.n_arms)
-
-    def _inquiry(self) -> Inquiry:
-        return Inquiry(
+    def _forget(self) -> None:
+        """Drop what was announced, and ask about the arms as they are now."""
+        self._lookahead = None
+        self._inquiry = Inquiry(
             arms=tuple(self._numbers),
             variance=self._variance,
             coupled=self._coupling == "joint",
@@ -280,15 +283,14 @@ class PFNTS(Policy):
         self._encoding.advance(history)
 
     def _choose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> Sequence[Choice]:
-        inquiry = self._inquiry()
         if len(X) > 1:
-            beliefs = believe(self._encoding, inquiry, X)
+            beliefs = believe(self._encoding, self._inquiry, X)
             return [self._choice(beliefs, i, eligible[i], rng=rng) for i in range(len(X))]
         found = None
         if self._lookahead is not None:
-            found = self._lookahead.find(X[0], self._encoding, inquiry)
+            found = self._lookahead.find(X[0], self._encoding, self._inquiry)
         if found is None:
-            found = believe(self._encoding, inquiry, X), 0
+            found = believe(self._encoding, self._inquiry, X), 0
         return [self._choice(*found, eligible[0], rng=rng)]
 
     def _choice(self, beliefs: Beliefs, row: int, eligible: Mask, *, rng: Generator) -> Choice:
