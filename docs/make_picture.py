@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pfnts import policies
-from pfnts.cli.demo import RIVALS, default_backbone
+from pfnts.cli.demo import RIVALS
 from pfnts.cli.progress import run_with_bars
 from pfnts.experiments import PolicySpec, RunStore, plan, regret_curves
 
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 
 def main() -> None:
-    contestants = [PolicySpec.of("pfn-ts", backbone=default_backbone())]
+    contestants = [PolicySpec("pfn-ts")]
     contestants += [PolicySpec(name) for name in RIVALS if name in policies.names()]
     specs = plan(scenarios=SCENARIOS, policies=contestants, horizon=10_000, replications=5, seed=42)
     regret_curves(run_with_bars(specs, store=RunStore(FOLDER.parent / "runs")), FOLDER / "regret.png")

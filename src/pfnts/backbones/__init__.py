@@ -2,6 +2,14 @@
 
 from pfnts.backbones.base import Backbone, PredictiveSequence
 from pfnts.backbones.linear import InverseGamma, LinearBackbone, LinearSequence
-from pfnts.backbones.registry import load
+from pfnts.backbones.registry import load, names
 
-__all__ = ["Backbone", "InverseGamma", "LinearBackbone", "LinearSequence", "PredictiveSequence", "load"]
+__all__ = [
+    "Backbone",
+    "InverseGamma",
+    "LinearBackbone",
+    "LinearSequence",
+    "PredictiveSequence",
+    "load",
+    "names",
+]

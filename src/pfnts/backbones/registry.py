@@ -14,6 +14,11 @@ _KNOWN = {
 }
 
 
+def names() -> list[str]:
+    """Names that `load` knows."""
+    return sorted(_KNOWN)
+
+
 def load(name: str | Backbone, **options: Any) -> Backbone:
     """Return the backbone of that name; a backbone is returned as it is.
 

@@ -9,7 +9,6 @@ import typer
 
 from pfnts import policies
 from pfnts.cli.console import console, plain_errors, regret_table
-from pfnts.cli.info import availability
 from pfnts.cli.progress import run_with_bars
 from pfnts.experiments import PolicySpec, plan, regret_curves, summarize
 
@@ -20,9 +19,7 @@ RIVALS = ("lin-ts", "uniform")
 def demo(
     horizon: Annotated[int, typer.Option(min=1, help="Rounds in a run.")] = 3_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same runs.")] = 42,
-    backbone: Annotated[
-        str | None, typer.Option(help="Prediction model behind PFN-TS; the embedded one when left out.")
-    ] = None,
+    backbone: Annotated[str, typer.Option(help="Prediction model behind PFN-TS.")] = "embedded",
     out: Annotated[Path, typer.Option(help="Where the plot goes.")] = Path("runs/demo.png"),
 ) -> None:
     """Watch PFN-TS learn: about a minute on two cores.
@@ -30,15 +27,14 @@ def demo(
     Two arms, five features, and a reward that is a curved function of them (Friedman's first). PFN-TS plays
     against linear Thompson sampling and against picking at random; a table and a plot show what each lost.
     """
-    chosen = backbone or default_backbone()
     console.print(
         f"[bold]{SCENARIO}[/]: {horizon:,} rounds, two arms, five features.\n"
-        f"PFN-TS asks the [bold]{chosen}[/] "
+        f"PFN-TS asks the [bold]{backbone}[/] "
         "backbone what it would have predicted after 2, 4, 8, ... rewards; how much those predictions moved "
         "says how uncertain each arm still is.\n"
     )
     with plain_errors(ValueError, ImportError):
-        contestants = [PolicySpec.of("pfn-ts", backbone=chosen)]
+        contestants = [PolicySpec.of("pfn-ts", backbone=backbone)]
         contestants += [PolicySpec(name) for name in RIVALS if name in policies.names()]
         specs = plan(scenarios=[SCENARIO], policies=contestants, horizon=horizon, replications=1, seed=seed)
         runs = list(run_with_bars(specs))
@@ -51,8 +47,3 @@ def demo(
     console.print(
         "Next: [bold]pfnts scenarios[/], [bold]pfnts run --help[/], or ten lines of Python in README.md."
     )
-
-
-def default_backbone() -> str:
-    """Name the embedded backbone where its weights are present, the linear one elsewhere."""
-    return "embedded" if availability("embedded") == "available" else "linear"

@@ -11,8 +11,6 @@ from rich.table import Table
 from pfnts import backbones, policies
 from pfnts.cli.console import console
 
-BACKBONES = ("embedded", "linear")
-
 
 def info() -> None:
     """Show what is installed: versions, device, backbones, policies and extras."""
@@ -23,7 +21,7 @@ def info() -> None:
     table.add_row("torch", version("torch"))
     table.add_row("device", device())
     table.add_row("policies", ", ".join(policies.names()))
-    for name in BACKBONES:
+    for name in backbones.names():
         table.add_row(f"backbone {name}", availability(name))
     for extra, missing in extras().items():
         remedy = f'lacks {", ".join(missing)}; pip install "pfnts\\[{extra}]"'
@@ -32,7 +30,7 @@ def info() -> None:
 
 
 def device() -> str:
-    """Name the device on which a backbone runs unless told otherwise."""
+    """Name the fastest device at hand; a policy uses the CPU unless told otherwise."""
     import torch
 
     if torch.cuda.is_available():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -12,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
+from pfnts.backbones.embedded.weights import fingerprint
 
 
 class EmbeddedBackbone:
@@ -37,19 +39,26 @@ class EmbeddedBackbone:
 
     def __init__(self, *, device: str = "cpu", weights: str | Path | None = None) -> None:
         self._device = device
-        self._network = load_network(None if weights is None else Path(weights), device)
+        with _file(weights) as path:
+            self.fingerprint = fingerprint(path)
+            """Changes with the weights, so that results of one network are not taken for another's."""
+            self._network = load_network(path, device)
 
     def sequence(self, X: ArrayLike, y: ArrayLike) -> EmbeddedSequence:
         """Start a history."""
         return EmbeddedSequence(self._network, X, y, device=self._device)
 
 
-@lru_cache(maxsize=4)
-def load_network(weights: Path | None, device: str) -> CausalPFN:
-    """Load a network, once per process and device."""
+def _file(weights: str | Path | None) -> AbstractContextManager[Path]:
+    """The file given, or the one in the package."""
     if weights is None:
-        with as_file(files("pfnts.backbones.embedded") / "weights.safetensors") as shipped:
-            return load_network(shipped, device)
+        return as_file(files("pfnts.backbones.embedded") / "weights.safetensors")
+    return nullcontext(Path(weights))
+
+
+@lru_cache(maxsize=4)
+def load_network(weights: Path, device: str) -> CausalPFN:
+    """Load a network, once per process and device."""
     try:
         with safe_open(weights, framework="pt") as stored:
             about = stored.metadata() or {}

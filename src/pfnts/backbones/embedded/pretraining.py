@@ -162,7 +162,7 @@ def training_loss(network: CausalPFN, tables: Tables, dice: Dice) -> Tensor:
 
 
 def asked_rows(rows: int, dice: Dice, *, every: int = 4, dense: int = 32) -> Tensor:
-    """Choose the rows to predict: all of the first, where most is learned, then one at random of every few."""
+    """Choose the rows to predict: all of the first, where most is learned, then one of every few."""
     first = torch.arange(min(dense, rows), device=dice.device)
     later = torch.arange(len(first), rows, every, device=dice.device)
     return torch.cat([first, later + dice.index(every, len(later))])
