@@ -28,6 +28,12 @@ class Case:
     """Decisions in the comparison of propensities with frequencies."""
 
 
+def small_bart() -> Any:
+    from pfnts.policies.bart import BartSettings
+
+    return BartSettings(trees=10, burn_in=30, draws=40, chains=1, smallest=512)
+
+
 CASES = [
     Case("uniform", lambda arms: make("uniform", arms=arms), learns=False),
     Case("pfn-ts adaptive", lambda arms: make("pfn-ts", arms=arms, backbone="linear")),
@@ -53,6 +59,13 @@ CASES = [
         draws=1000,
     ),
     Case("xgboost-ts", lambda arms: make("xgboost-ts", arms=arms, rounds=20, refresh=4.0), draws=1000),
+    # A smaller network on larger steps, and a few short chains on tables of one size.
+    Case(
+        "neural-ts",
+        lambda arms: make("neural-ts", arms=arms, nu=0.01, hidden=10, steps=5, learning_rate=0.05),
+        draws=1000,
+    ),
+    Case("bf-ts", lambda arms: make("bf-ts", arms=arms, bart=small_bart(), refresh=2.0), seeds=2, draws=300),
 ]
 
 LEARNERS = [case for case in CASES if case.learns]

@@ -11,13 +11,15 @@ from pfnts.policies.base import Label, Policy
 # name: (module within pfnts.policies, class)
 _POLICIES: dict[str, tuple[str, str]] = {
     "pfn-ts": ("pfn_ts", "PFNTS"),
-    "uniform": ("uniform", "Uniform"),
-    "xgboost-ts": ("forest_ts", "XGBoostTS"),
-    "rf-ts": ("forest_ts", "RFTS"),
-    "ts": ("context_free", "ContextFreeTS"),
-    "epsilon-greedy": ("epsilon_greedy", "EpsilonGreedy"),
-    "lin-ucb": ("lin_ucb", "LinUCB"),
     "lin-ts": ("lin_ts", "LinTS"),
+    "lin-ucb": ("lin_ucb", "LinUCB"),
+    "neural-ts": ("neural_ts", "NeuralTS"),
+    "bf-ts": ("bf_ts", "BFTS"),
+    "rf-ts": ("forest_ts", "RFTS"),
+    "xgboost-ts": ("forest_ts", "XGBoostTS"),
+    "epsilon-greedy": ("epsilon_greedy", "EpsilonGreedy"),
+    "ts": ("context_free", "ContextFreeTS"),
+    "uniform": ("uniform", "Uniform"),
 }
 
 

@@ -1,0 +1,170 @@
+"""A network with one hidden layer whose input layer has a block of weights per arm: what NeuralTS trains.
+
+The block input of arm k is the context in the k-th of K blocks, zeros elsewhere, so that only the k-th block
+of the input weights is ever multiplied; biases and the output layer are shared by all arms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from numpy.typing import NDArray
+from torch import Tensor
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights, or anything with one number per weight: gradients, precisions."""
+
+    input: Tensor
+    """(K, H, P + 1): the last column is the bias, the same for all arms."""
+    output: Tensor
+    """(H + 1,): the last entry is the bias."""
+
+    @property
+    def width(self) -> int:
+        """Number of hidden units H."""
+        return len(self.output) - 1
+
+
+def start(*, n_arms: int, n_features: int, hidden: int, rng: Generator) -> Weights:
+    """Draw weights as torch does by default: uniform within one over the root of the fan-in."""
+    reach = 1 / np.sqrt(n_arms * n_features)
+    blocks = rng.uniform(-reach, reach, size=(n_arms, hidden, n_features))
+    bias = np.broadcast_to(rng.uniform(-reach, reach, size=(1, hidden, 1)), (n_arms, hidden, 1))
+    output = rng.uniform(-1, 1, size=hidden + 1) / np.sqrt(hidden)
+    both = np.concatenate([blocks, bias], axis=2)
+    return Weights(torch.as_tensor(both, dtype=torch.float32), torch.as_tensor(output, dtype=torch.float32))
+
+
+def train(
+    weights: Weights,
+    anchor: Weights,
+    tables: Sequence[tuple[Tensor, Tensor]],
+    *,
+    steps: int,
+    learning_rate: float,
+    penalty: float,
+) -> tuple[Weights, float]:
+    """Take full-batch gradient steps; return the new weights and the objective before the last step.
+
+    The objective is, up to the factor n / 2, that of Zhang et al. (2021):
+    mean squared error + (penalty / n) |weights - anchor|^2.
+
+    Parameters
+    ----------
+    weights
+        Where to start.
+    anchor
+        The initial weights, which the penalty pulls to.
+    tables
+        For each arm its rows (n_k, P + 1), the last column 1, and rewards (n_k,).
+    steps, learning_rate, penalty
+        Number and size of the steps; lambda of the objective.
+    """
+    moved = weights
+    objective = float("nan")
+    for step in range(steps):
+        slope, error = _slope(moved, tables)
+        n = sum(len(y) for _, y in tables)
+        away = Weights(moved.input - anchor.input, moved.output - anchor.output)
+        if step == steps - 1:
+            objective = error / n + penalty / n * _squared(away)
+        moved = Weights(
+            moved.input - (2 * learning_rate / n) * (slope.input + penalty * away.input),
+            moved.output - (2 * learning_rate / n) * (slope.output + penalty * away.output),
+        )
+    return moved, objective
+
+
+def _slope(weights: Weights, tables: Sequence[tuple[Tensor, Tensor]]) -> tuple[Weights, float]:
+    """Gradient of half the sum of squared errors, and the sum."""
+    w, v = weights.input, weights.output
+    by_input, by_output, total = torch.zeros_like(w), torch.zeros_like(v), torch.zeros((), dtype=v.dtype)
+    for k, (rows, y) in enumerate(tables):
+        h = torch.mm(rows, w[k].T).relu_()
+        error = torch.mv(h, v[:-1]).add_(v[-1]).sub_(y)
+        total += error @ error
+        by_output[:-1] += torch.mv(h.T, error)
+        by_output[-1] += error.sum()
+        active = h.sign_().mul_(error[:, None])
+        torch.mm(active.T, rows, out=by_input[k])
+        by_input[k] *= v[:-1, None]
+    # One bias, stored with every arm: each copy moves by the sum over the arms.
+    by_input[:, :, -1] = by_input[:, :, -1].sum(dim=0)
+    return Weights(by_input, by_output), float(total)
+
+
+def _squared(away: Weights) -> float:
+    """Squared length, counting the bias once."""
+    blocks = (away.input[:, :, :-1] ** 2).sum() + (away.input[0, :, -1] ** 2).sum()
+    return float(blocks + (away.output**2).sum())
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The network's value and squared gradient at a context, for every arm."""
+
+    value: Vector
+    """(K,)"""
+    block: Matrix
+    """(K, H, P): by the arm's block of the input weights."""
+    bias: Matrix
+    """(K, H): by the hidden biases."""
+    output: Matrix
+    """(K, H + 1): by the output layer, its bias last."""
+
+
+def squared_gradients(w: Matrix, v: Vector, x: Vector) -> Gradients:
+    """Value and squared gradient at ``x`` (P,), from the arrays of `Weights` in double precision."""
+    h = np.maximum(w[:, :, :-1] @ x + w[:, :, -1], 0.0)
+    bias = np.where(h > 0, v[:-1] ** 2, 0.0)
+    return Gradients(
+        value=h @ v[:-1] + v[-1],
+        block=bias[:, :, None] * x**2,
+        bias=bias,
+        output=np.concatenate([h**2, np.ones((len(h), 1))], axis=1),
+    )
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The diagonal U: lambda plus the squared gradients of the pulls so far."""
+
+    block: Matrix
+    """(K, H, P)"""
+    bias: Vector
+    """(H,)"""
+    output: Vector
+    """(H + 1,)"""
+
+    @classmethod
+    def prior(cls, *, n_arms: int, n_features: int, hidden: int, penalty: float) -> Precision:
+        """Return lambda everywhere."""
+        return cls(
+            np.full((n_arms, hidden, n_features), penalty),
+            np.full(hidden, penalty),
+            np.full(hidden + 1, penalty),
+        )
+
+    def add(self, gradients: Gradients, arm: int) -> None:
+        """Add the squared gradient of a pull, in place: U has a number per weight."""
+        self.block[arm] += gradients.block[arm]
+        self.bias[:] += gradients.bias[arm]
+        self.output[:] += gradients.output[arm]
+
+    def spread(self, gradients: Gradients) -> Vector:
+        """Sum over the weights of g^2 / U, (K,)."""
+        spread: Vector = (
+            (gradients.block / self.block).sum(axis=(1, 2))
+            + (gradients.bias / self.bias).sum(axis=1)
+            + (gradients.output / self.output).sum(axis=1)
+        )
+        return spread

@@ -1,0 +1,150 @@
+"""BFTS against bartz called directly, and the bookkeeping of its draws."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+
+from pfnts.environments.synthetic import friedman1
+from pfnts.policies import make
+from pfnts.policies.bart import BartFit, BartSettings, Scale
+
+# One size of table for all small fits, so that they share what is compiled.
+SMALL = BartSettings(trees=10, burn_in=30, draws=40, chains=1, smallest=512)
+
+
+def small_fit(X: np.ndarray, y: np.ndarray, *, scale: Scale | None = None, seed: int = 0) -> BartFit:
+    return BartFit(X, y, settings=SMALL, scale=Scale.of(y) if scale is None else scale, seed=seed)
+
+
+def test_mean_and_interval_agree_with_bartz_called_directly() -> None:
+    from bartz import Bart, SparseConfig
+
+    rng = np.random.default_rng(0)
+    X, queries = rng.random((500, 5)), rng.random((64, 5))
+    y = friedman1(X) + rng.normal(size=500)
+    settings = BartSettings(trees=30, burn_in=200, draws=200, chains=2)
+    ours = BartFit(X, y, settings=settings, scale=Scale.of(y), seed=1).draws(queries).T
+
+    def direct(seed: int) -> np.ndarray:
+        fit = Bart(
+            X.T.astype(np.float32),
+            y.astype(np.float32),
+            sparse=SparseConfig(theta=1.0),
+            num_trees=30,
+            n_burn=200,
+            n_save=200,
+            num_chains=2,
+            num_chain_devices=None,
+            printevery=None,
+            seed=seed,
+            init_kw={
+                "p_nonterminal": settings.split_probabilities,
+                "min_points_per_decision_node": None,
+            },
+        )
+        return np.asarray(fit.predict(queries.T.astype(np.float32), kind="mean_samples"))
+
+    theirs, again = direct(2), direct(3)
+    assert ours.shape == theirs.shape == (400, 64)
+    sd = theirs.std(axis=0)
+    assert ours.std(axis=0).mean() == pytest.approx(sd.mean(), rel=0.25)
+    # Chains this short differ by most of a posterior sd; ours may differ from theirs as theirs do.
+    for summary in (np.mean, lambda draws, axis: np.quantile(draws, [0.05, 0.95], axis=axis)):
+        difference, usual = (
+            np.abs((summary(other, axis=0) - summary(theirs, axis=0)) / sd).mean() for other in (ours, again)
+        )
+        assert difference < 1.6 * usual, (difference, usual)
+    truth = friedman1(queries)
+    inside = (np.quantile(ours, 0.05, axis=0) < truth) & (truth < np.quantile(ours, 0.95, axis=0))
+    assert inside.mean() > 0.7
+
+
+def test_fit_follows_units_of_contexts_and_rewards(rng: Generator) -> None:
+    X, y = rng.random((60, 2)), rng.normal(size=60)
+    plain = small_fit(X, y).draws(X)
+    moved = small_fit(1e6 + 1e-3 * X, 1e5 + 1e-2 * y).draws(1e6 + 1e-3 * X)
+    np.testing.assert_allclose((moved - 1e5) / 1e-2, plain, atol=2e-3)
+
+
+def test_missing_values_have_a_place_of_their_own(rng: Generator) -> None:
+    X = rng.random((200, 2))
+    X[:100, 0] = np.nan
+    y = np.where(np.isnan(X[:, 0]), 5.0, 0.0) + 0.1 * rng.normal(size=200)
+    found = small_fit(X, y).draws(np.array([[np.nan, 0.5], [0.3, 0.5], [0.9, 0.5]])).mean(axis=1)
+    np.testing.assert_allclose(found, [5, 0, 0], atol=1.0)
+
+
+def test_equal_rewards_take_the_reach_of_all_rewards() -> None:
+    X = np.random.default_rng(0).random((5, 2))
+    constant = small_fit(X, np.ones(5)).draws(X[:2])
+    np.testing.assert_array_equal(constant, np.ones((2, 40)))
+    unsure = small_fit(X, np.ones(5), scale=Scale(0.5, 0.5)).draws(X[:2])
+    assert (unsure.std(axis=1) > 0.01).all()
+
+
+def test_equal_contexts_and_single_rows_are_fitted() -> None:
+    X, y = np.full((6, 2), 0.3), np.array([0.0, 1.0, 2.0, 0.0, 1.0, 2.0])
+    draws = small_fit(X, y).draws(X[:1])
+    assert abs(draws.mean() - 1.0) < 1.0
+    assert np.isfinite(small_fit(X[:1], y[:1], scale=Scale.of(y)).draws(X[:1])).all()
+
+
+def test_queries_of_any_number_are_answered_row_by_row(rng: Generator) -> None:
+    X, y = rng.random((60, 2)), rng.normal(size=60)
+    fit, queries = small_fit(X, y), rng.random((75, 2))
+    together = fit.draws(queries)
+    assert together.shape == (75, 40)
+    for i in (0, 63, 64, 74):
+        np.testing.assert_allclose(fit.draws(queries[i : i + 1])[0], together[i], atol=1e-5)
+    assert fit.draws(queries[:0]).shape == (0, 40)
+
+
+def test_no_draw_is_used_twice_before_all_were(rng: Generator) -> None:
+    policy = make("bf-ts", arms=2, bart=SMALL)
+    X = rng.random((40, 2))
+    policy.update(X, arm=[0, 1] * 20, reward=rng.normal(size=40))
+    for _ in range(2):
+        policy.decide(np.tile(X[0], (40, 1)), rng=rng)
+        for k in range(2):
+            assert sorted(policy._order[:, k]) == list(range(40))
+        assert policy._used == 40
+
+
+def test_propensities_are_shares_of_the_draws_left(rng: Generator) -> None:
+    policy = make("bf-ts", arms=2, bart=SMALL)
+    X = rng.random((40, 2))
+    policy.update(X, arm=[0, 1] * 20, reward=rng.normal(size=40))
+    decisions = policy.decide(np.tile(X[0], (30, 1)), rng=rng)
+    values = policy._evaluate(X[:1])[0].values
+    left = [values[policy._order[29:, k], k] for k in range(2)]
+    expected = (left[1][None, :] > left[0][:, None]).mean()
+    np.testing.assert_allclose(decisions[-1].propensities, [1 - expected, expected], atol=1e-9)
+    assert decisions[-1].arm == int(left[1][0] > left[0][0])
+    np.testing.assert_allclose(policy.posterior(X[0]).mean, values.mean(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"trees": 0}, "trees must be at least 1, got 0"),
+        ({"burn_in": -1}, "burn_in must not be negative, got -1"),
+        ({"decay": 1.0}, r"decay must be between 0 and 1, got 1\.0"),
+    ],
+)
+def test_settings_are_checked(options: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        BartSettings(**options)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bartz", None)
+    for name in ("pfnts.policies.bart", "pfnts.policies.bf_ts"):
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r"pfnts\[baselines\]") as caught:
+        import_module("pfnts.policies.bf_ts")
+    assert isinstance(caught.value.__cause__, ImportError)
