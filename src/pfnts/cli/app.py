@@ -5,7 +5,9 @@ from __future__ import annotations
 import typer
 
 from pfnts.cli.demo import demo
+from pfnts.cli.evaluate_backbone import evaluate_backbone
 from pfnts.cli.info import info
+from pfnts.cli.pretrain import pretrain
 from pfnts.cli.run import run
 from pfnts.cli.scenarios import scenarios
 
@@ -20,4 +22,6 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(run)
 app.command()(scenarios)
+app.command()(evaluate_backbone)
+app.command()(pretrain)
 app.command()(info)

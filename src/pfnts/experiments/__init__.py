@@ -1,5 +1,6 @@
 """What to run, running it, keeping and summarising what came of it."""
 
+from pfnts.experiments.backbone_scores import BackboneScore, score_backbone
 from pfnts.experiments.figures import regret_curves
 from pfnts.experiments.runner import run, run_all
 from pfnts.experiments.spec import PolicySpec, RunSpec, UnknownOptionError, plan
@@ -7,6 +8,7 @@ from pfnts.experiments.store import CorruptRunError, Run, RunStore
 from pfnts.experiments.summary import FinalRegret, summarize
 
 __all__ = [
+    "BackboneScore",
     "CorruptRunError",
     "FinalRegret",
     "PolicySpec",
@@ -18,5 +20,6 @@ __all__ = [
     "regret_curves",
     "run",
     "run_all",
+    "score_backbone",
     "summarize",
 ]

@@ -1,4 +1,4 @@
-"""The network's weights as one file: float16, with the sizes of the network in its header, nothing pickled."""
+"""The network's weights as one file: float16, the network's sizes in the header, nothing pickled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pfnts.backbones.embedded.model import CausalPFN
 
 
 def export_weights(network: CausalPFN, path: Path, *, about: Mapping[str, str] | None = None) -> None:
-    """Write a file that `EmbeddedBackbone` loads; one that is there already is replaced at the end, in one move.
+    """Write a file that `EmbeddedBackbone` loads, replacing one that is there in a single move.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def export_weights(network: CausalPFN, path: Path, *, about: Mapping[str, str] |
 
 
 def fingerprint(path: Path) -> str:
-    """Sixteen hexadecimal digits that change with the file's content.
+    """Sixteen hexadecimal digits that change with the weights or with what the header says.
 
     Examples
     --------
@@ -63,5 +63,13 @@ def fingerprint(path: Path) -> str:
     ...     len(fingerprint(shipped))
     16
     """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    try:
+        content = path.read_bytes()
+        length = int.from_bytes(content[:8], "little")
+        # The header is JSON whose keys come in no fixed order.
+        header = json.dumps(json.loads(content[8 : 8 + length]), sort_keys=True)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"weights must be a safetensors file, got {path}: {error}") from error
+    digest = hashlib.sha256(header.encode())
+    digest.update(content[8 + length :])
+    return digest.hexdigest()[:16]

@@ -1,0 +1,197 @@
+"""``pfnts pretrain``."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from pfnts.cli.console import console, plain_errors
+from pfnts.cli.devices import check_device
+
+if TYPE_CHECKING:
+    # At run time the network is imported by the command itself: it brings PyTorch, which takes seconds.
+    from pfnts.backbones.embedded.model import Architecture, CausalPFN
+    from pfnts.backbones.embedded.pretraining import Recipe
+
+
+def pretrain(
+    out: Annotated[Path, typer.Option(help="Folder for checkpoints, log and weights.")] = Path(
+        "runs/pretrain"
+    ),
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Time to train for; the learning rate falls to nothing at its end.")
+    ] = 900,
+    stop_after: Annotated[
+        float | None, typer.Option(min=0, help="Stop this time after so many seconds, to go on later.")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help="Where to train, such as cuda; cpu is for trying it out.")
+    ] = "cpu",
+    seed: Annotated[int, typer.Option(min=0, help="Where the tables come from.")] = 0,
+    rows_per_step: Annotated[
+        int | None, typer.Option(min=64, help="Rows of all tables of a step; fewer need less memory.")
+    ] = None,
+    layers: Annotated[
+        int | None, typer.Option(min=1, help="Blocks of the network's in-context stage.")
+    ] = None,
+    report_every: Annotated[float, typer.Option(min=1, help="Seconds between checkpoints.")] = 60,
+    tiny: Annotated[
+        bool, typer.Option("--tiny", help="A tiny network on tiny tables: minutes on a CPU, of no other use.")
+    ] = False,
+) -> None:
+    """Train the network of the embedded backbone on its synthetic prior.
+
+    Goes on from what is in the folder OUT: after Ctrl-C or --stop-after the same command continues from the
+    last checkpoint. At the end OUT/weights.safetensors holds the weights in float16, for
+    `pfnts evaluate-backbone embedded --weights` or `EmbeddedBackbone(weights=...)`, and OUT/log.csv the loss,
+    the learning rate and the held-out R2 at each checkpoint.
+    """
+    from pfnts.backbones.embedded.weights import export_weights
+
+    with plain_errors(ValueError):
+        check_device(device)
+        recipe, architecture = settings(
+            seconds=seconds, seed=seed, rows_per_step=rows_per_step, layers=layers, tiny=tiny
+        )
+        before = so_far(out, architecture)
+        if before["seconds"] >= seconds:
+            raise ValueError(
+                f"--seconds must exceed the {before['seconds']:.0f} s already spent in {out}, got {seconds:g}"
+            )
+    if before["step"]:
+        console.print(f"Going on from step {before['step']:,} after {before['seconds']:,.0f} s.")
+    try:
+        network = _trained(
+            out,
+            recipe,
+            architecture,
+            device=device,
+            stop_after=math.inf if stop_after is None else stop_after,
+            report_every=report_every,
+            already=before["seconds"],
+        )
+    except KeyboardInterrupt:
+        kept = so_far(out, architecture)
+        console.print(f"Stopped. {kept['step']:,} steps are kept in {out}; the same command goes on.")
+        raise typer.Exit(130) from None
+    after = so_far(out, architecture)
+    about = {"steps": str(after["step"]), "seconds": f"{after['seconds']:.0f}", "seed": str(seed)}
+    with plain_errors(ValueError):
+        export_weights(network, out / "weights.safetensors", about=about)
+    write_log(after["log"], out / "log.csv", sizes=recipe.heldout_sizes)
+    megabytes = (out / "weights.safetensors").stat().st_size / 1e6
+    console.print(
+        f"{after['step']:,} steps in {after['seconds']:,.0f} s. [bold]{out}/weights.safetensors[/] "
+        f"({megabytes:.1f} MB) and [bold]{out}/log.csv[/] are written."
+    )
+
+
+def _trained(
+    out: Path,
+    recipe: Recipe,
+    architecture: Architecture,
+    *,
+    device: str,
+    stop_after: float,
+    report_every: float,
+    already: float,
+) -> CausalPFN:
+    """Train with a bar for the time, and a line for every checkpoint."""
+    from pfnts.backbones.embedded import pretraining
+
+    columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("first steps", total=recipe.seconds, completed=int(already))
+
+        def report(row: dict[str, Any]) -> None:
+            progress.update(bar, completed=row["seconds"], description=f"step {row['step']:,}")
+            console.print(in_words(row), highlight=False)
+
+        return pretraining.pretrain(
+            out,
+            recipe,
+            architecture=architecture,
+            device=device,
+            stop_after=stop_after,
+            report=report,
+            report_every=report_every,
+        )
+
+
+def settings(
+    *, seconds: float, seed: int, rows_per_step: int | None, layers: int | None, tiny: bool
+) -> tuple[Recipe, Architecture]:
+    """What to train and how, from the options."""
+    from pfnts.backbones.embedded.model import Architecture
+    from pfnts.backbones.embedded.pretraining import Recipe
+
+    if tiny:
+        recipe = Recipe(
+            seconds=seconds,
+            seed=seed,
+            warmup_steps=10,
+            rows_per_step=rows_per_step or 512,
+            lengths=(64,),
+            length_weights=(1.0,),
+            widths=(3, 5),
+            width_weights=(0.5, 0.5),
+            heldout_tables=4,
+            heldout_sizes=(16, 64),
+        )
+        return recipe, Architecture(
+            cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, layers=layers or 1
+        )
+    whole = Recipe()
+    recipe = Recipe(seconds=seconds, seed=seed, rows_per_step=rows_per_step or whole.rows_per_step)
+    return recipe, Architecture(layers=layers or Architecture().layers)
+
+
+def so_far(out: Path, architecture: Architecture) -> dict[str, Any]:
+    """Steps, seconds and log of the last checkpoint, which must be of the same network."""
+    path = out / "progress.json"
+    if not path.exists():
+        return {"step": 0, "seconds": 0.0, "log": []}
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        network, progress = kept["architecture"], kept["progress"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"--out must not hold a damaged checkpoint, {path} is one: {error}; delete it"
+        ) from error
+    if network != asdict(architecture):
+        raise ValueError(f"--out must be another folder: {out} holds a network of other sizes, {network}")
+    return dict(progress)
+
+
+def in_words(row: dict[str, Any]) -> str:
+    """One line for a checkpoint."""
+    scores = "; ".join(f"{name} {' '.join(f'{r2:.2f}' for r2 in r2s)}" for name, r2s in _heldout(row).items())
+    return (
+        f"{row['seconds']:,.0f} s, step {row['step']:,}: loss {row['loss']:.4f}, "
+        f"learning rate {row['learning_rate']:.1e}, held-out R2 {scores}"
+    )
+
+
+def write_log(log: Sequence[dict[str, Any]], path: Path, *, sizes: Sequence[int]) -> None:
+    """Write one row for each checkpoint; held-out R2 as one column for each function and size."""
+    flat = [
+        {key: value for key, value in row.items() if key not in _heldout(row)}
+        | {f"{name}@{n}": r2 for name, r2s in _heldout(row).items() for n, r2 in zip(sizes, r2s, strict=True)}
+        for row in log
+    ]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(flat[0]))
+        writer.writeheader()
+        writer.writerows(flat)
+
+
+def _heldout(row: dict[str, Any]) -> dict[str, list[float]]:
+    return {name: value for name, value in row.items() if isinstance(value, list)}

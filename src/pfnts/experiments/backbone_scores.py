@@ -1,0 +1,213 @@
+"""How well a backbone predicts held-out functions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfnts.backbones import Backbone, LinearBackbone
+from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction
+from pfnts.scores import coverage, crps
+
+Vector = NDArray[np.float64]
+
+SIZES = (16, 64, 256, 1024, 4096)
+LEVELS = np.arange(1, 100) / 100
+LOW, HIGH = 4, 94
+"""Positions of 5 % and 95 % among the levels."""
+PUBLISHED = {("friedman1-10", 200): 0.95}
+"""R2 of TabPFN v2 on scikit-learn's make_friedman1, which is the same function of the same contexts."""
+
+
+@dataclass(frozen=True)
+class BackboneScore:
+    """Scores of a backbone on one held-out function after one number of rows."""
+
+    function: str
+    """The function's name."""
+    size: int
+    """Rows of the history."""
+    draws: int
+    """How many histories the scores are over."""
+    r2: float
+    """1 - squared error of the predictive mean over variance of the latent mean, averaged over draws."""
+    r2_error: float
+    """Standard error of that average; NaN for a single draw."""
+    crps: float
+    """CRPS of the predictive distribution at fresh rewards."""
+    least_crps: float
+    """What the true distribution of the reward would score."""
+    coverage: float
+    """Share of fresh rewards within the 90 % predictive interval."""
+    level_drift: float
+    """See `drift`."""
+    shape_drift: float
+    """See `drift`."""
+    reference: float | None
+    """R2 to compare with: of ridge with the right prior on linear-10, of TabPFN v2 on friedman1-10."""
+    seconds: float
+    """Mean time of a draw: history read, 200 queries answered."""
+
+
+def score_backbone(
+    backbone: Backbone,
+    *,
+    functions: Sequence[str] | None = None,
+    sizes: Sequence[int] = SIZES,
+    draws: int = 10,
+    seed: int = 42,
+    listener: Callable[[HeldOutFunction, int, int], None] = lambda *_: None,
+) -> Iterator[BackboneScore]:
+    """Score a backbone on held-out functions, each history from scratch, and yield the scores as they come.
+
+    Parameters
+    ----------
+    backbone
+        What to score.
+    functions
+        Names of held-out functions; all of them when left out.
+    sizes
+        Rows of the histories, each at least 4; a size with a published figure is added if below the largest.
+    draws
+        Histories for each function and size.
+    seed
+        The same seed gives the same histories.
+    listener
+        Told the function, the size and the number of the draw about to be scored.
+
+    Examples
+    --------
+    >>> (score,) = score_backbone(LinearBackbone(), functions=["linear-10"], sizes=[256], draws=2)
+    >>> score.r2 > 0.85, 0.8 < score.coverage < 1
+    (True, True)
+    """
+    for function, size in planned(functions, sizes, draws=draws):
+        measured = []
+        began = time.perf_counter()
+        for number in range(draws):
+            listener(function, size, number)
+            measured.append(measure(backbone, function, function.draw(size, number=number, seed=seed)))
+        seconds = (time.perf_counter() - began) / draws
+        yield _score(
+            function, size, measured, reference=_reference(function, size, draws, seed), seconds=seconds
+        )
+
+
+def planned(
+    functions: Sequence[str] | None, sizes: Sequence[int], *, draws: int
+) -> list[tuple[HeldOutFunction, int]]:
+    """List the functions and sizes to score, in the order of scoring."""
+    names = list(FUNCTIONS) if functions is None else list(functions)
+    for name in names:
+        if name not in FUNCTIONS:
+            raise ValueError(f"functions must be among {', '.join(FUNCTIONS)}; got {name!r}")
+    if not sizes or min(sizes) < 4:
+        raise ValueError(f"sizes must be at least 4, got {list(sizes)}")
+    if draws < 1:
+        raise ValueError(f"draws must be at least 1, got {draws}")
+    tasks = {(name, size) for name in names for size in sizes}
+    tasks |= {(name, size) for name, size in PUBLISHED if name in names and size <= max(sizes)}
+    ordered = sorted(tasks, key=lambda task: (names.index(task[0]), task[1]))
+    return [(FUNCTIONS[name], size) for name, size in ordered]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured on one draw."""
+
+    r2: float
+    crps: float
+    least_crps: float
+    coverage: float
+    half: Vector
+    """(q,) predictive means after half of the rows."""
+    whole: Vector
+    """(q,) predictive means after all rows."""
+
+
+def measure(backbone: Backbone, function: HeldOutFunction, draw: HeldOutDraw) -> Measured:
+    """Show a backbone one history, and compare its answers with the truth."""
+    size = len(draw.y)
+    sequence = backbone.sequence(draw.X, draw.y)
+    half, whole = sequence.means(draw.queries, [size // 2, size])
+    quantiles = sequence.quantiles(draw.queries, size, LEVELS)
+    return Measured(
+        r2=r2(whole, draw.latent),
+        crps=float(crps(LEVELS, quantiles, draw.outcomes).mean()),
+        least_crps=function.least_crps(draw.latent),
+        coverage=coverage(quantiles[LOW], quantiles[HIGH], draw.outcomes),
+        half=half,
+        whole=whole,
+    )
+
+
+def r2(predicted: Vector, truth: Vector) -> float:
+    """Share of the variance of ``truth`` (q,) that ``predicted`` (q,) explains.
+
+    Examples
+    --------
+    >>> r2(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    1.0
+    """
+    return float(1 - ((predicted - truth) ** 2).mean() / truth.var())
+
+
+def drift(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[float, float]:
+    """How far predictive means (draws, q) moved in a direction that could have been foreseen, in two numbers.
+
+    Predictive means of a Bayesian are a martingale: no statistic of the past says where they will move. Two
+    such statistics are looked at here. The *level* drift is the mean increment over the root mean square of
+    the increments: positive where predictions rise. The *shape* drift is the correlation, about zero, of the
+    increments with how far the earlier predictions were from their mean over the queries: positive where
+    they had been shrunk too much, negative where they had followed the noise. Both lie between -1 and 1, and
+    are zero on average over functions drawn from the backbone's own prior.
+
+    Examples
+    --------
+    >>> level, shape = drift(np.array([[-1.0, 1.0]]), np.array([[-2.0, 2.0]]))
+    >>> level, round(shape, 6)
+    (0.0, 1.0)
+    """
+    increment = after - before
+    deviation = before - before.mean(axis=1, keepdims=True)
+    moved, spread = np.sqrt((increment**2).mean()), np.sqrt((deviation**2).mean())
+    if moved == 0:
+        return 0.0, 0.0
+    level = increment.mean() / moved
+    shape = (increment * deviation).mean() / (moved * spread) if spread > 0 else 0.0
+    return float(level), float(shape)
+
+
+def _score(
+    function: HeldOutFunction, size: int, measured: list[Measured], *, reference: float | None, seconds: float
+) -> BackboneScore:
+    explained = np.array([one.r2 for one in measured])
+    error = explained.std(ddof=1) / np.sqrt(len(explained)) if len(explained) > 1 else np.nan
+    level, shape = drift(np.stack([one.half for one in measured]), np.stack([one.whole for one in measured]))
+    return BackboneScore(
+        function=function.name,
+        size=size,
+        draws=len(measured),
+        r2=float(explained.mean()),
+        r2_error=float(error),
+        crps=float(np.mean([one.crps for one in measured])),
+        least_crps=float(np.mean([one.least_crps for one in measured])),
+        coverage=float(np.mean([one.coverage for one in measured])),
+        level_drift=level,
+        shape_drift=shape,
+        reference=reference,
+        seconds=seconds,
+    )
+
+
+def _reference(function: HeldOutFunction, size: int, draws: int, seed: int) -> float | None:
+    if function.name != "linear-10":
+        return PUBLISHED.get((function.name, size))
+    # Coefficients and noise as they are drawn; what is known of the intercept costs it next to nothing.
+    ridge = LinearBackbone(precision=1.0, noise=1.0, standardize=False)
+    histories = (function.draw(size, number=number, seed=seed) for number in range(draws))
+    return float(np.mean([measure(ridge, function, history).r2 for history in histories]))

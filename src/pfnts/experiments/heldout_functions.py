@@ -1,0 +1,150 @@
+"""Fixed functions on which a backbone is scored; none was seen in training as such."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from pfnts.environments.bart import draw_bart
+from pfnts.environments.synthetic import friedman1, friedman2, friedman3
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+MeanReward = Callable[[Matrix], Vector]
+"""Contexts (n, P), uniform on the unit cube, to the latent mean (n,)."""
+
+QUERIES = 200
+
+
+@dataclass(frozen=True)
+class HeldOutFunction:
+    """A latent mean of uniform contexts, and what is seen of it.
+
+    Examples
+    --------
+    >>> draw = FUNCTIONS["friedman1-5"].draw(64, number=0, seed=42)
+    >>> draw.X.shape, draw.y.shape, draw.queries.shape
+    ((64, 5), (64,), (200, 5))
+    """
+
+    name: str
+    """The word by which it is chosen."""
+    description: str
+    """One line for a reader of the scores."""
+    n_features: int
+    """Length P of a context."""
+    draw_mean: Callable[[Generator], MeanReward]
+    """Draws the latent mean; most functions are the same at every draw."""
+    noise: float | None = 1.0
+    """Standard deviation of normal noise; None where rewards are 0 or 1 and the latent mean a probability."""
+
+    def draw(self, size: int, *, number: int, seed: int) -> HeldOutDraw:
+        """Draw ``size`` rows and the queries; more rows continue fewer."""
+        entropy = [seed, zlib.crc32(self.name.encode()), number]
+        streams = map(np.random.default_rng, np.random.SeedSequence(entropy).spawn(5))
+        for_mean, for_rows, for_rewards, for_queries, for_outcomes = streams
+        mean = self.draw_mean(for_mean)
+        X = for_rows.random((size, self.n_features))
+        queries = for_queries.random((QUERIES, self.n_features))
+        latent = mean(queries)
+        return HeldOutDraw(
+            X=X,
+            y=self._rewards(mean(X), rng=for_rewards),
+            queries=queries,
+            latent=latent,
+            outcomes=self._rewards(latent, rng=for_outcomes),
+        )
+
+    def least_crps(self, latent: Vector) -> float:
+        """CRPS that the true distribution of the reward has on average, given the latent means."""
+        if self.noise is None:
+            return float((latent * (1 - latent)).mean())
+        return self.noise / math.sqrt(math.pi)
+
+    def _rewards(self, latent: Vector, *, rng: Generator) -> Vector:
+        if self.noise is None:
+            return (rng.random(len(latent)) < latent).astype(np.float64)
+        return latent + self.noise * rng.standard_normal(len(latent))
+
+
+@dataclass(frozen=True)
+class HeldOutDraw:
+    """One history, and what is asked after it."""
+
+    X: Matrix
+    """(n, P)"""
+    y: Vector
+    """(n,)"""
+    queries: Matrix
+    """(q, P)"""
+    latent: Vector
+    """(q,) latent mean at the queries."""
+    outcomes: Vector
+    """(q,) a fresh reward at each query."""
+
+
+def _linear(rng: Generator) -> MeanReward:
+    coefficients = rng.standard_normal(10)
+    return lambda x: x @ coefficients
+
+
+def _steps(rng: Generator) -> MeanReward:
+    """Jumps along three columns and one at a corner of two of them, each about three times the noise."""
+    heights, cuts = 3 * rng.standard_normal(4), rng.uniform(0.2, 0.8, size=3)
+
+    def mean(x: Matrix) -> Vector:
+        above = (x[:, :3] > cuts).astype(np.float64)
+        corner = above[:, :1] * above[:, 1:2]
+        return np.concatenate([above, corner], axis=1) @ heights
+
+    return mean
+
+
+def _chance(shift: float) -> Callable[[Generator], MeanReward]:
+    # Friedman's first function has mean 14.4 and standard deviation 4.9; the logits' is 2.
+    return lambda _: lambda x: expit((friedman1(x) - 14.4) / 2.5 - shift)
+
+
+def _friedman(number: int, function: MeanReward, n_features: int) -> HeldOutFunction:
+    used = {1: 5, 2: 4, 3: 4}[number]
+    return HeldOutFunction(
+        name=f"friedman{number}-{n_features}",
+        description=f"Friedman {number} of {used} among {n_features} features, noise 1",
+        n_features=n_features,
+        draw_mean=lambda _: function,
+    )
+
+
+FUNCTIONS: dict[str, HeldOutFunction] = {
+    function.name: function
+    for function in (
+        *(
+            _friedman(number, function, n_features)
+            for number, function in ((1, friedman1), (2, friedman2), (3, friedman3))
+            for n_features in (5, 10, 20)
+        ),
+        HeldOutFunction("linear-10", "linear in 10 features, coefficients N(0, 1), noise 1", 10, _linear),
+        HeldOutFunction(
+            "bart-4",
+            "sums of 100 trees over 4 features as in the scenario synbart, with its noise of 0.1",
+            4,
+            lambda rng: draw_bart(n_features=4, rng=rng),
+            noise=0.1,
+        ),
+        HeldOutFunction("steps-10", "jumps along 3 of 10 features and at a corner, noise 1", 10, _steps),
+        HeldOutFunction(
+            "binary-5", "rewards of 0 or 1, half of them 1, 5 features", 5, _chance(0.0), noise=None
+        ),
+        HeldOutFunction(
+            "binary-rare-5", "rewards of 0 or 1, one in fifteen 1, 5 features", 5, _chance(4.0), noise=None
+        ),
+    )
+}
+"""Every held-out function, by name."""

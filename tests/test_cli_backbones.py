@@ -1,0 +1,152 @@
+"""``pfnts evaluate-backbone`` and ``pfnts pretrain``, run in this process."""
+
+from __future__ import annotations
+
+import csv
+import json
+from itertools import count
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pfnts.backbones.embedded import EmbeddedBackbone, pretraining
+from pfnts.cli import app
+
+QUICK = ["--tiny", "--seconds", "30", "--report-every", "2"]
+
+
+def pfnts(*arguments: str | Path, code: int = 0) -> str:
+    result = CliRunner().invoke(
+        app, [str(argument) for argument in arguments], env={"COLUMNS": "200", "NO_COLOR": "1"}
+    )
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result.output
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at the clock finds it a second later, so that the number of steps is known."""
+    ticks = count()
+    monkeypatch.setattr(pretraining.time, "monotonic", lambda: float(next(ticks)))
+
+
+def test_evaluation_prints_a_table_and_writes_it(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "linear"
+    text = pfnts(
+        "evaluate-backbone",
+        "linear",
+        "--functions",
+        "linear-10,friedman1-10",
+        "--sizes",
+        "16,256",
+        "--draws",
+        "2",
+        "--out",
+        out,
+    )
+    assert "linear, 2 draws" in text
+    with (tmp_path / "deep" / "linear.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["function"], row["size"]) for row in rows] == [
+        ("linear-10", "16"),
+        ("linear-10", "256"),
+        ("friedman1-10", "16"),
+        ("friedman1-10", "200"),
+        ("friedman1-10", "256"),
+    ]
+    assert float(rows[1]["r2"]) > 0.8
+    assert rows[3]["reference"] == "0.95"
+    markdown = (tmp_path / "deep" / "linear.md").read_text()
+    assert f"| linear-10 | 256 | {float(rows[1]['r2']):.3f} |" in markdown
+    assert "linear in 10 features" in markdown
+
+
+def test_embedded_backbone_is_evaluated_by_default() -> None:
+    text = pfnts("evaluate-backbone", "--functions", "binary-5", "--sizes", "16", "--draws", "1")
+    assert "embedded, 1 draws" in text
+    assert "binary-5" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lunear"], "name must be one of"),
+        (["linear", "--device", "cpu"], "--device must be left out for the backbone 'linear'"),
+        (
+            ["embedded", "--device", "abacus"],
+            "--device must be one that works here, such as cpu, got 'abacus'",
+        ),
+        (["linear", "--functions", "nothing"], "functions must be among"),
+        (
+            ["linear", "--sizes", "16;64"],
+            "--sizes must be whole numbers with commas between them, got '16;64'",
+        ),
+        (["linear", "--sizes", "1"], "sizes must be at least 4"),
+        (["embedded", "--weights", "nowhere.safetensors"], "weights must be a safetensors file"),
+    ],
+)
+def test_mistakes_in_an_evaluation_are_explained(arguments: list[str], message: str) -> None:
+    text = pfnts("evaluate-backbone", *arguments, code=2)
+    assert message in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.usefixtures("clock")
+def test_pretraining_stops_goes_on_and_leaves_usable_weights(tmp_path: Path) -> None:
+    text = pfnts("pretrain", *QUICK, "--out", tmp_path, "--stop-after", "3")
+    assert "3 steps in 3 s" in text
+    text = pfnts("pretrain", *QUICK, "--out", tmp_path, "--stop-after", "2")
+    assert "Going on from step 3 after 3 s." in text
+    assert "5 steps in 5 s" in text
+    with (tmp_path / "log.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["step"]) for row in rows] == [2, 3, 5]
+    assert {"loss", "learning_rate", "friedman-5@16", "linear-10@64"} <= set(rows[0])
+    sequence = EmbeddedBackbone(weights=tmp_path / "weights.safetensors").sequence([[0.0], [1.0]], [0.0, 1.0])
+    assert sequence.means([[0.5]], [2]).shape == (1, 1)
+
+
+@pytest.mark.usefixtures("clock")
+def test_finished_training_is_not_overrun(tmp_path: Path) -> None:
+    pfnts("pretrain", *QUICK, "--seconds", "4", "--out", tmp_path)
+    text = pfnts("pretrain", *QUICK, "--seconds", "4", "--out", tmp_path, code=2)
+    assert "--seconds must exceed the 4 s already spent" in text
+
+
+def test_unknown_device_is_explained(tmp_path: Path) -> None:
+    assert "--device must be" in pfnts("pretrain", *QUICK, "--device", "abacus", "--out", tmp_path, code=2)
+
+
+@pytest.mark.usefixtures("clock")
+def test_another_network_is_not_mixed_in(tmp_path: Path) -> None:
+    pfnts("pretrain", *QUICK, "--stop-after", "1", "--out", tmp_path)
+    text = pfnts("pretrain", *QUICK, "--layers", "2", "--out", tmp_path, code=2)
+    assert "--out must be another folder" in text
+    (tmp_path / "progress.json").write_text("{")
+    assert "damaged checkpoint" in pfnts("pretrain", *QUICK, "--out", tmp_path, code=2)
+
+
+@pytest.mark.usefixtures("clock")
+def test_ctrl_c_keeps_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = count()
+    training_loss = pretraining.training_loss
+
+    def interrupted(*arguments: object) -> object:
+        if next(losses) == 5:
+            raise KeyboardInterrupt
+        return training_loss(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pretraining, "training_loss", interrupted)
+    text = pfnts("pretrain", *QUICK, "--out", tmp_path, code=130)
+    assert "Stopped. 4 steps are kept" in text
+    assert json.loads((tmp_path / "progress.json").read_text())["progress"]["step"] == 4
+
+
+@pytest.mark.parametrize("command", ["evaluate-backbone", "pretrain"])
+def test_both_commands_explain_themselves(command: str) -> None:
+    assert command in pfnts("--help")
+    text = pfnts(command, "--help")
+    options = [line for line in text.splitlines() if line.strip().startswith("│ --")]
+    assert len(options) > 5
+    assert all(len(line.split("--", 1)[1].split()) > 3 for line in options)
