@@ -1,0 +1,173 @@
+"""How fast the embedded backbone is on a CPU, and how much memory it takes.
+
+Four measurements, each beside its aim:
+
+- a run of PFN-TS on friedman with prefetching, in seconds;
+- the same run if every round fitted a new snapshot for every prefix of every arm's history: the time of one
+  snapshot is measured at each prefix size (a new sequence, one query), and multiplied by how often the run
+  would have needed it;
+- the median time of a decision without prefetching after many rounds;
+- the peak memory of a process that holds a long history with twenty features and answers queries.
+
+    python benchmarks/embedded_speed.py                    # as in the table of the documentation
+    python benchmarks/embedded_speed.py --horizon 1000     # a minute
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from pfnts import PFNTS, simulate
+from pfnts.backbones import load
+from pfnts.environments import Environment, make
+from pfnts.posterior import prefix_grid
+
+FEATURES = 20
+QUERIES = 256
+MEMORY_AIM = 2000
+
+
+def prefetched(
+    environment: Environment, options: argparse.Namespace
+) -> tuple[float, NDArray[np.int64], float]:
+    """Seconds of a run, the arms it pulled, and its regret."""
+    policy = PFNTS(arms=environment.n_arms, encoding="disjoint")
+    trajectory = simulate(policy, environment, rng=np.random.default_rng(options.seed + 1))
+    return trajectory.seconds, trajectory.arms, trajectory.total_regret
+
+
+def snapshots(arms: NDArray[np.int64], n_arms: int) -> Counter[int]:
+    """How many snapshots of each size the run would fit: one per round, arm and prefix of its history."""
+    needed: Counter[int] = Counter()
+    for arm in range(n_arms):
+        held = np.cumsum(arms == arm)  # rewards of the arm after each round
+        for size, rounds in Counter(held.tolist()).items():
+            for prefix in prefix_grid(size) if size >= 3 else []:
+                needed[prefix] += rounds
+    return needed
+
+
+def snapshot_seconds(environment: Environment, size: int, *, repeats: int, rng: Generator) -> float:
+    """Median time to fit a snapshot of that many rows and predict one query."""
+    backbone = load("embedded")
+    rows = rng.permutation(environment.horizon)[:size]
+    X, y, query = environment.contexts[rows], environment.rewards[rows, 0], environment.contexts[:1]
+    times = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        backbone.sequence(X, y).means(query, [len(y)])
+        times.append(time.perf_counter() - begun)
+    return float(np.median(times))
+
+
+def decision_seconds(environment: Environment, *, decisions: int, rng: Generator) -> NDArray[np.float64]:
+    """Times of single decisions after all rounds of an environment, arms taken at random until then."""
+    policy = PFNTS(arms=environment.n_arms, encoding="disjoint")
+    before = environment.horizon - decisions
+    arms = rng.integers(environment.n_arms, size=before)
+    for t in range(before):
+        policy.update(
+            environment.contexts[t], arm=int(arms[t]), reward=float(environment.rewards[t, arms[t]])
+        )
+    times = []
+    for t in range(before, environment.horizon):
+        begun = time.perf_counter()
+        decision = policy.decide(environment.contexts[t], rng=rng)
+        times.append(time.perf_counter() - begun)
+        policy.update(
+            environment.contexts[t], arm=decision.arm, reward=float(environment.rewards[t, decision.index])
+        )
+    return np.array(times)
+
+
+def memory_of_a_history(size: int) -> None:
+    """Print the peak memory of this process in MB before and after it holds a history."""
+    backbone = load("embedded")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rng = np.random.default_rng(0)
+    X = rng.random((size, FEATURES))
+    sequence = backbone.sequence(X, X[:, 0] + rng.standard_normal(size))
+    sequence.means(X[:1], prefix_grid(size))
+    sequence.means(X[:QUERIES], prefix_grid(size))
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kilobytes elsewhere
+    print(before * unit / 1e6, after * unit / 1e6)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument(
+        "--horizon", type=int, default=10_000, help="rounds, and rows of the history in memory"
+    )
+    parser.add_argument("--decisions", type=int, default=200, help="decisions timed one by one")
+    parser.add_argument("--repeats", type=int, default=3, help="snapshots timed at each size")
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--memory-only", action="store_true", help="print MB before and after, and stop")
+    options = parser.parse_args()
+    if options.memory_only:
+        memory_of_a_history(options.horizon)
+        return
+    if options.horizon <= options.decisions:
+        parser.error(f"--horizon must exceed --decisions, got {options.horizon} and {options.decisions}")
+
+    console = Console(width=110)
+    rng = np.random.default_rng(options.seed)
+    environment = make("friedman", horizon=options.horizon, rng=rng)
+    load("embedded")  # so that reading the weights is in no measurement
+    with console.status("a run with prefetching"):
+        seconds, arms, regret = prefetched(environment, options)
+    needed = snapshots(arms, environment.n_arms)
+    refitted = 0.0
+    for size, count in needed.items():
+        with console.status(f"a snapshot of {size:,} rows"):
+            refitted += count * snapshot_seconds(environment, size, repeats=options.repeats, rng=rng)
+    with console.status("single decisions"):
+        decisions = decision_seconds(environment, decisions=options.decisions, rng=rng)
+    with console.status("memory"):
+        probe = [sys.executable, __file__, "--memory-only", "--horizon", str(options.horizon)]
+        before, after = map(
+            float, subprocess.run(probe, capture_output=True, text=True, check=True).stdout.split()
+        )
+
+    table = Table(
+        title=f"The embedded backbone on {torch.get_num_threads()} CPU threads, n = {options.horizon:,}"
+    )
+    table.add_column("what")
+    table.add_column("measured", justify="right")
+    table.add_column("aim for n = 10,000", justify="right")
+    table.add_row(f"run on friedman with prefetching (regret {regret:.0f})", f"{seconds:,.1f} s", "60 s")
+    table.add_row(
+        f"the same, a new snapshot per prefix and round ({needed.total():,} of them, extrapolated)",
+        f"{refitted:,.0f} s",
+        "",
+    )
+    table.add_row("ratio of the two", f"{refitted / seconds:,.0f}", "at least 100")
+    table.add_row(
+        "decision without prefetching, two arms, median", f"{1e3 * np.median(decisions):.1f} ms", "30 ms"
+    )
+    table.add_row(
+        "decision without prefetching, 99th percentile", f"{1e3 * np.quantile(decisions, 0.99):.1f} ms", ""
+    )
+    table.add_row(
+        f"memory of a process with one history of {FEATURES} features, peak "
+        f"({before:,.0f} MB before its first row)",
+        f"{after:,.0f} MB",
+        f"{MEMORY_AIM:,} MB",
+    )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
