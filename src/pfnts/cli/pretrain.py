@@ -184,7 +184,11 @@ def write_log(log: Sequence[dict[str, Any]], path: Path, *, sizes: Sequence[int]
     """Write one row for each checkpoint; held-out R2 as one column for each function and size."""
     flat = [
         {key: value for key, value in row.items() if key not in _heldout(row)}
-        | {f"{name}@{n}": r2 for name, r2s in _heldout(row).items() for n, r2 in zip(sizes, r2s, strict=True)}
+        | {
+            f"{name} R2 at {n}": r2
+            for name, r2s in _heldout(row).items()
+            for n, r2 in zip(sizes, r2s, strict=True)
+        }
         for row in log
     ]
     with path.open("w", newline="", encoding="utf-8") as file:
