@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtri, stdtrit
 
 from pfnts.backbones.base import Matrix, Vector
+from pfnts.backbones.checks import check_levels, check_queries, check_rows, check_sizes
 from pfnts.posterior import GaussianPosterior, StudentPosterior
 
 _BATCH = 1 << 22  # numbers held by one batch of normal equations (32 MB)
@@ -94,9 +95,7 @@ class LinearSequence:
     """
 
     def __init__(self, X: ArrayLike, y: ArrayLike, *, prior: LinearBackbone) -> None:
-        X, y = _check_rows(X, y, columns=None)
-        if len(y) == 0:
-            raise ValueError("X must have at least one row to start a history, got none")
+        X, y = check_rows(X, y, columns=None)
         self._prior = prior
         self._columns = X.shape[1]
         # Measuring from the first row bounds the cancellation in centred moments by a factor n.
@@ -122,7 +121,7 @@ class LinearSequence:
 
     def append(self, X: ArrayLike, y: ArrayLike) -> None:
         """Add observations at the end; ``X`` is (m, P) and ``y`` is (m,)."""
-        X, y = _check_rows(X, y, columns=self._columns)
+        X, y = check_rows(X, y, columns=self._columns)
         new = np.empty((len(y), self._columns + 2))
         new[:, : self._columns] = self._filled(X - self._origin)
         new[:, -2] = 1.0
@@ -136,16 +135,14 @@ class LinearSequence:
 
     def means(self, queries: ArrayLike, sizes: Sequence[int]) -> Matrix:
         """Predictive means at ``queries`` (q, P) after each prefix size, as (len(sizes), q)."""
-        queries = _check_queries(queries, self._columns)
-        chosen = self._check_sizes(sizes)
+        queries = check_queries(queries, self._columns)
+        chosen = check_sizes(sizes, self._size)
         self._solve(chosen)
         return self._evaluate(queries, chosen)
 
     def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> Matrix:
         """Predictive quantiles at ``queries`` (q, P) after the first ``size`` rows, as (len(levels), q)."""
-        levels = np.atleast_1d(np.asarray(levels, dtype=np.float64))
-        if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"levels must be one row of numbers strictly between 0 and 1, got {levels}")
+        levels = check_levels(levels)
         mean, whitened = self._posterior_parts(queries, size)
         spread = np.sqrt(self._spreads[size] * (1 + (whitened**2).sum(axis=0)))
         standard = ndtri(levels) if self._known_noise else stdtrit(self._dof(size), levels)
@@ -196,14 +193,6 @@ class LinearSequence:
         self._coefficients = _grown(self._coefficients, capacity + 1)
         self._centres = _grown(self._centres, capacity + 1)
         self._spreads = _grown(self._spreads, capacity + 1)
-
-    def _check_sizes(self, sizes: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        chosen = np.asarray(sizes)
-        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-            raise ValueError(f"sizes must be a list of whole numbers, got {sizes!r}")
-        if chosen.size and not (chosen.min() >= 1 and chosen.max() <= self._size):
-            raise ValueError(f"sizes must be between 1 and the {self._size} rows held, got {sizes!r}")
-        return chosen.astype(np.int64)
 
     def _gram(self, size: int) -> Matrix:
         done = size // self._stride
@@ -259,8 +248,8 @@ class LinearSequence:
 
     def _posterior_parts(self, queries: ArrayLike, size: int) -> tuple[Vector, Matrix]:
         """Posterior mean at the queries (q,), and whitened queries whose squares add up to the leverage."""
-        queries = _check_queries(queries, self._columns)
-        chosen = self._check_sizes([size])
+        queries = check_queries(queries, self._columns)
+        chosen = check_sizes([size], self._size)
         self._solve(chosen)
         filled = np.where(np.isnan(queries), self._centres[size], queries - self._origin)
         root, unit = self._factor(size)
@@ -319,24 +308,3 @@ def _grown(array: Matrix, capacity: int) -> Matrix:
     grown = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown
-
-
-def _check_rows(X: ArrayLike, y: ArrayLike, *, columns: int | None) -> tuple[Matrix, Vector]:
-    X = _check_queries(X, columns, name="X")
-    y = np.asarray(y, dtype=np.float64)
-    if y.shape != X.shape[:1]:
-        raise ValueError(f"y must have one number for each of the {len(X)} rows of X, got shape {y.shape}")
-    if not np.isfinite(y).all():
-        raise ValueError(f"y must be finite, got {y[~np.isfinite(y)][0]}; drop such rows")
-    return X, y
-
-
-def _check_queries(X: ArrayLike, columns: int | None, *, name: str = "queries") -> Matrix:
-    X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2:
-        raise ValueError(f"{name} must have two axes, rows and columns, got shape {X.shape}")
-    if columns is not None and X.shape[1] != columns:
-        raise ValueError(f"{name} must have {columns} columns like the history, got {X.shape[1]}")
-    if np.isinf(X).any():
-        raise ValueError(f"{name} must not be infinite; write a missing value as NaN")
-    return X

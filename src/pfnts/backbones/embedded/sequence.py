@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from pfnts.backbones.checks import check_levels, check_queries, check_rows, check_sizes
 from pfnts.backbones.embedded.columns import ColumnReduction
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
@@ -36,11 +37,8 @@ class EmbeddedSequence:
         self._network = network
         self._device = device
         self._kind = torch.device(device).type
-        self._X, self._y = _rows(X, y, features=None)
-        if not len(self._y):
-            raise ValueError(
-                "y must hold at least one observation, got none: start a sequence at the first reward"
-            )
+        self._levels = network.architecture.quantiles
+        self._X, self._y = (rows.copy() for rows in check_rows(X, y, columns=None))
         self._cache: _Cache | None = None
 
     @property
@@ -50,7 +48,7 @@ class EmbeddedSequence:
 
     def append(self, X: ArrayLike, y: ArrayLike) -> None:
         """Add observations at the end."""
-        X_new, y_new = _rows(X, y, features=self._X.shape[1])
+        X_new, y_new = check_rows(X, y, columns=self._X.shape[1])
         self._X = np.concatenate([self._X, X_new])
         self._y = np.concatenate([self._y, y_new])
 
@@ -60,27 +58,24 @@ class EmbeddedSequence:
 
     def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> NDArray[np.float64]:
         """Predictive quantiles after ``size`` rows, (len(levels), q), interpolated between the network's."""
-        level = np.asarray(levels, dtype=float)
-        if level.ndim != 1 or not ((level > 0) & (level < 1)).all():
-            raise ValueError(f"levels must be a list of numbers between 0 and 1, got {level.tolist()}")
+        level = check_levels(levels)
         known = np.sort(self._predict(queries, [size])[1][0], axis=-1)  # (q, Q)
-        at = quantile_levels(known.shape[1]).numpy()
-        return np.stack([np.interp(level, at, row) for row in known], axis=1)
+        at = quantile_levels(self._levels).numpy()
+        return np.array([np.interp(level, at, row) for row in known]).reshape(len(known), len(level)).T
 
     @torch.inference_mode()
     def _predict(
         self, queries: ArrayLike, sizes: Sequence[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means (S, q) and quantiles (S, q, Q)."""
-        x = np.asarray(queries, dtype=float)
-        if x.ndim != 2 or x.shape[1] != self._X.shape[1]:
-            raise ValueError(f"queries must be (q, {self._X.shape[1]}) like the history, got shape {x.shape}")
-        if not len(sizes) or min(sizes) < 1 or max(sizes) > self.size:
-            raise ValueError(f"sizes must lie between 1 and {self.size}, the rows held, got {list(sizes)}")
-        cache = self._cache_for(max(sizes))
+        x = check_queries(queries, self._X.shape[1])
+        chosen = check_sizes(sizes, self.size).tolist()
+        if not chosen or not len(x):
+            return np.empty((len(chosen), len(x))), np.empty((len(chosen), len(x), self._levels))
+        cache = self._cache_for(max(chosen))
         shown = cache.show(x)
-        at_once = max(1, CELLS_AT_ONCE[self._kind] // (len(sizes) * shown.shape[1]))
-        parts = [cache.predict(self._network, part, list(sizes)) for part in shown.split(at_once)]
+        at_once = max(1, CELLS_AT_ONCE[self._kind] // (len(chosen) * shown.shape[1]))
+        parts = [cache.predict(self._network, part, chosen) for part in shown.split(at_once)]
         mean, quantiles = (torch.cat(p, 1).double().cpu().numpy() for p in zip(*parts, strict=True))
         scale, centre = cache.y_scale, cache.y_centre
         return mean * scale + centre, quantiles * scale + centre
@@ -213,18 +208,3 @@ class _Growing:
         """The first ``length`` entries."""
         assert self._room is not None
         return self._room[:, :, :length]
-
-
-def _rows(
-    X: ArrayLike, y: ArrayLike, *, features: int | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Check and convert observations."""
-    x, target = np.array(X, dtype=float), np.array(y, dtype=float)
-    if x.ndim != 2 or target.shape != (len(x),) or (features is not None and x.shape[1] != features):
-        wanted = "P" if features is None else features
-        raise ValueError(f"X must be (n, {wanted}) and y (n,), got {x.shape} and {target.shape}")
-    if not np.isfinite(target).all():
-        raise ValueError(f"y must be finite, got {target[~np.isfinite(target)][0]}")
-    if np.isinf(x).any():
-        raise ValueError("X must be finite or NaN for missing, got an infinite value")
-    return x, target

@@ -1,0 +1,53 @@
+"""What every backbone demands of its arguments, in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pfnts.backbones.base import Matrix, Vector
+
+
+def check_rows(X: ArrayLike, y: ArrayLike, *, columns: int | None) -> tuple[Matrix, Vector]:
+    """Observations as arrays (m, P) and (m,); ``columns`` is None where the history starts."""
+    X = check_queries(X, columns, name="X")
+    y = np.asarray(y, dtype=np.float64)
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y must have one number for each of the {len(X)} rows of X, got shape {y.shape}")
+    if not np.isfinite(y).all():
+        raise ValueError(f"y must be finite, got {y[~np.isfinite(y)][0]}; drop such rows")
+    if columns is None and len(y) == 0:
+        raise ValueError("X must have at least one row to start a history, got none")
+    return X, y
+
+
+def check_queries(X: ArrayLike, columns: int | None, *, name: str = "queries") -> Matrix:
+    """Contexts as an array (q, P); NaN is a missing value."""
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"{name} must have two axes, rows and columns, got shape {X.shape}")
+    if columns is not None and X.shape[1] != columns:
+        raise ValueError(f"{name} must have {columns} columns like the history, got {X.shape[1]}")
+    if np.isinf(X).any():
+        raise ValueError(f"{name} must not be infinite; write a missing value as NaN")
+    return X
+
+
+def check_sizes(sizes: Sequence[int], held: int) -> NDArray[np.int64]:
+    """Prefix sizes as an array, each between 1 and the rows held."""
+    chosen = np.asarray(sizes)
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise ValueError(f"sizes must be a list of whole numbers, got {sizes!r}")
+    if chosen.size and not (chosen.min() >= 1 and chosen.max() <= held):
+        raise ValueError(f"sizes must be between 1 and the {held} rows held, got {sizes!r}")
+    return chosen.astype(np.int64)
+
+
+def check_levels(levels: ArrayLike) -> Vector:
+    """Quantile levels as an array."""
+    level = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    if level.ndim != 1 or not ((level > 0) & (level < 1)).all():
+        raise ValueError(f"levels must be one row of numbers strictly between 0 and 1, got {level}")
+    return level
