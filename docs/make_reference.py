@@ -15,6 +15,7 @@ PACKAGES = (
     "pfnts.policies",
     "pfnts.environments",
     "pfnts.simulation",
+    "pfnts.ope",
     "pfnts.experiments",
 )
 PAGE = Path(__file__).parent / "reference.md"

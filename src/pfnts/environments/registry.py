@@ -8,6 +8,7 @@ from typing import Protocol
 from numpy.random import Generator
 
 from pfnts.environments.base import Environment
+from pfnts.environments.drinkless import DrinklessScenario
 from pfnts.environments.synthetic import SCENARIOS
 
 
@@ -39,7 +40,8 @@ class Scenario(Protocol):
         ...
 
 
-_SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in SCENARIOS}
+_ALL: tuple[Scenario, ...] = (*SCENARIOS, DrinklessScenario())
+_SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
 
 
 def names() -> list[str]:

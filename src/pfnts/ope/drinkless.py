@@ -1,0 +1,104 @@
+"""The Drink Less trial, and its stand-in, as logs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+
+from pfnts.environments.drinkless import ARMS, DAYS, FEATURES, PEOPLE, PROPENSITIES, DrinklessScenario
+from pfnts.ope.log import Log
+from pfnts.ope.reading import BadLogError, Roles, read_log
+
+FILE = "drinkless.csv.gz"
+VARIABLE = "PFNTS_DATA"
+_CODES = {"Z": "none", "Y": "standard", "X": "new"}
+_COVARIATES = ("AUDIT_score", "age", "gender", "employment_type", "days_since_download")
+
+
+def read_drinkless(folder: str | os.PathLike[str] | None = None) -> Log:
+    """Read the released file of the Drink Less trial (OSF w3szp): 349 people, 30 days, three actions.
+
+    Rounds are ordered by day with people interleaved; AUDIT score, age, gender, employment type and day are
+    standardised; the logging probabilities are 0.4 (none), 0.3 (standard) and 0.3 (new).
+
+    Parameters
+    ----------
+    folder
+        Where ``drinkless.csv.gz`` or ``drinkless.csv`` is; the environment variable PFNTS_DATA names it when
+        left out.
+    """
+    chosen = os.environ.get(VARIABLE) if folder is None else os.fspath(folder)
+    if not chosen:
+        raise BadLogError(
+            f"data must name the folder with {FILE}, got nothing; give --data or set {VARIABLE} "
+            "(the file is published at https://osf.io/w3szp)"
+        )
+    found = [path for path in (Path(chosen) / FILE, Path(chosen) / "drinkless.csv") if path.exists()]
+    if not found:
+        raise BadLogError(
+            f"data must name the folder with {FILE}, there is none in {chosen}; get it at https://osf.io/w3szp"
+        )
+    propensity = {code: PROPENSITIES[ARMS.index(arm)] for code, arm in _CODES.items()}
+    roles = Roles(
+        action="subversion",
+        reward="primary_outcome",
+        propensity=propensity,
+        cluster="ID",
+        time="days_since_download",
+        # The day is both what orders the rounds and what policies see; it joins the contexts below.
+        context=_COVARIATES[:-1],
+    )
+    log = read_log(found[0], roles)
+    assert log.times is not None
+    # Employment has three unordered kinds, coded 0, 1, 2.
+    employment = log.features.index("employment_type")
+    kinds = log.contexts[:, employment]
+    contexts = np.column_stack(
+        [np.delete(log.contexts, employment, axis=1), kinds == 1, kinds == 2, log.times]
+    )
+    arms = tuple(_CODES[str(arm)] for arm in log.arms)
+    return replace(log, arms=arms, features=FEATURES, contexts=contexts).standardized()
+
+
+def simulated_drinkless(*, rng: Generator, people: int = PEOPLE, days: int = DAYS) -> Log:
+    """Draw people, randomise them every day as in the trial, and log what they did.
+
+    `pfnts.environments.drinkless.expected_value` knows what a policy is truly worth.
+
+    Parameters
+    ----------
+    rng
+        Where people, actions and rewards come from.
+    people
+        Number of people.
+    days
+        Evenings that each takes part.
+
+    Examples
+    --------
+    >>> log = simulated_drinkless(rng=np.random.default_rng(0))
+    >>> log.rounds, log.arms, log.n_groups
+    (10470, ('none', 'standard', 'new'), 349)
+    """
+    if days < 1:
+        raise ValueError(f"days must be a positive number, got {days}")
+    for_trial, for_actions = rng.spawn(2)
+    rounds = people * days
+    trial = DrinklessScenario(people=people).environment(horizon=rounds, rng=for_trial)
+    actions = for_actions.choice(len(ARMS), size=rounds, p=PROPENSITIES)
+    design = np.tile(PROPENSITIES, (rounds, 1))
+    return Log(
+        contexts=trial.contexts,
+        features=FEATURES,
+        arms=ARMS,
+        actions=actions,
+        rewards=trial.rewards[np.arange(rounds), actions],
+        propensities=design[np.arange(rounds), actions],
+        design=design,
+        clusters=np.arange(rounds) % people,
+        times=(np.arange(rounds) // people + 1).astype(np.float64),
+    )

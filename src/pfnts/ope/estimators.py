@@ -1,0 +1,280 @@
+"""Estimates of what a policy would have earned: IPS, SNIPS, the direct method, doubly robust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from pfnts.ope.log import Codes, Log, Matrix, Vector
+from pfnts.ope.outcome import Regressor, cross_fitted
+
+_UNIT_SUM = 1e-6
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The value of a policy: a sum of numerators over a sum of denominators, as every estimator here is.
+
+    Examples
+    --------
+    >>> estimate = Estimate("ips", np.array([0.0, 2.0]), np.ones(2), groups=np.array([0, 1]))
+    >>> estimate.value, estimate.standard_error, estimate.curve
+    (1.0, 1.0, array([0., 1.]))
+    """
+
+    estimator: str
+    """ "ips", "snips", "dm" or "dr"."""
+    numerators: Vector
+    """(T,)"""
+    denominators: Vector
+    """(T,)"""
+    groups: Codes
+    """(T,) rows with one number are not independent."""
+
+    def __post_init__(self) -> None:
+        if not self.denominators.sum() > 0:
+            raise ValueError(
+                f"{self.estimator} needs rounds in which the policy could have done what was done, got none; "
+                "the policy gives probability 0 to every logged action"
+            )
+
+    @property
+    def value(self) -> float:
+        """Mean reward of a round under the policy."""
+        return float(self.numerators.sum() / self.denominators.sum())
+
+    @property
+    def curve(self) -> Vector:
+        """(T,) the value estimated from the rounds up to each one; NaN as long as nothing is known."""
+        below = np.cumsum(self.denominators)
+        above = np.cumsum(self.numerators)
+        return np.asarray(np.divide(above, below, out=np.full(len(below), np.nan), where=below > 0))
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the value of a fixed policy, people being independent; NaN for a single one.
+
+        For a policy that learned from the log it leaves out how much that learning varies: bootstrap then.
+        """
+        influence = (self.numerators - self.value * self.denominators) / self.denominators.sum()
+        sums = np.bincount(self.groups, weights=influence)
+        n = len(sums)
+        return float(np.sqrt((sums**2).sum() * n / (n - 1))) if n > 1 else float("nan")
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Normal interval around the value."""
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, got {level}")
+        reach = NormalDist().inv_cdf((1 + level) / 2) * self.standard_error
+        return self.value - reach, self.value + reach
+
+
+def weights(log: Log, propensities: Matrix) -> Vector:
+    """Importance weights (T,): the policy's probability of the logged action over the logging probability.
+
+    Parameters
+    ----------
+    log
+        What was done.
+    propensities
+        (T, K) probabilities of the policy, in the order of ``log.arms``.
+
+    Examples
+    --------
+    >>> log = Log(
+    ...     contexts=np.zeros((2, 1)), features=("x",), arms=(0, 1), actions=np.array([0, 1]),
+    ...     rewards=np.array([1.0, 3.0]), propensities=np.array([0.5, 0.25]),
+    ... )
+    >>> weights(log, np.array([[0.5, 0.5], [0.5, 0.5]]))
+    array([1., 2.])
+    """
+    return log.probabilities_of(_checked(log, propensities)) / log.propensities
+
+
+def ips(log: Log, propensities: Matrix) -> Estimate:
+    """Inverse propensity score: mean of weight times reward; unbiased, and at the mercy of the weights' sum.
+
+    Parameters
+    ----------
+    log
+        What was done.
+    propensities
+        (T, K) probabilities of the policy, in the order of ``log.arms``.
+    """
+    w = weights(log, propensities)
+    return Estimate("ips", w * log.rewards, np.ones(log.rounds), log.groups)
+
+
+def snips(log: Log, propensities: Matrix) -> Estimate:
+    """Self-normalised importance sampling: the mean of the rewards under the weights.
+
+    Parameters
+    ----------
+    log
+        What was done.
+    propensities
+        (T, K) probabilities of the policy, in the order of ``log.arms``.
+
+    Examples
+    --------
+    >>> log = Log(
+    ...     contexts=np.zeros((2, 1)), features=("x",), arms=(0, 1), actions=np.array([0, 1]),
+    ...     rewards=np.array([1.0, 3.0]), propensities=np.array([0.5, 0.25]),
+    ... )
+    >>> half = np.full((2, 2), 0.5)
+    >>> ips(log, half).value, round(snips(log, half).value, 4)
+    (3.5, 2.3333)
+    """
+    w = weights(log, propensities)
+    return Estimate("snips", w * log.rewards, w, log.groups)
+
+
+def dm(
+    log: Log,
+    propensities: Matrix,
+    *,
+    model: Regressor | None = None,
+    folds: int = 2,
+    predictions: Matrix | None = None,
+) -> Estimate:
+    """Direct method: the mean of what an outcome model predicts for the policy's actions.
+
+    Parameters
+    ----------
+    log
+        What was done.
+    propensities
+        (T, K) probabilities of the policy, in the order of ``log.arms``.
+    model
+        Unfitted regressor for each action's reward; ridge regression when left out.
+    folds
+        Folds of the cross-fitting.
+    predictions
+        (T, K) predicted rewards, where they are at hand already; then no model is fitted.
+    """
+    predicted = _predictions(log, model, folds, predictions)
+    return Estimate("dm", (_checked(log, propensities) * predicted).sum(1), np.ones(log.rounds), log.groups)
+
+
+def dr(
+    log: Log,
+    propensities: Matrix,
+    *,
+    model: Regressor | None = None,
+    folds: int = 2,
+    predictions: Matrix | None = None,
+) -> Estimate:
+    """Doubly robust: the direct method, corrected by the weighted errors of the model (Dudik et al. 2011).
+
+    Parameters
+    ----------
+    log
+        What was done.
+    propensities
+        (T, K) probabilities of the policy, in the order of ``log.arms``.
+    model
+        Unfitted regressor for each action's reward; ridge regression when left out.
+    folds
+        Folds of the cross-fitting.
+    predictions
+        (T, K) predicted rewards, where they are at hand already; then no model is fitted.
+
+    Examples
+    --------
+    >>> log = Log(
+    ...     contexts=np.zeros((2, 1)), features=("x",), arms=(0, 1), actions=np.array([0, 1]),
+    ...     rewards=np.array([1.0, 3.0]), propensities=np.array([0.5, 0.25]),
+    ... )
+    >>> half, predictions = np.full((2, 2), 0.5), np.array([[1.0, 2.0], [1.0, 2.0]])
+    >>> dm(log, half, predictions=predictions).value, dr(log, half, predictions=predictions).value
+    (1.5, 2.5)
+    """
+    predicted = _predictions(log, model, folds, predictions)
+    direct = (_checked(log, propensities) * predicted).sum(1)
+    errors = weights(log, propensities) * (log.rewards - log.probabilities_of(predicted))
+    return Estimate("dr", direct + errors, np.ones(log.rounds), log.groups)
+
+
+ESTIMATORS: dict[str, Callable[..., Estimate]] = {"ips": ips, "snips": snips, "dm": dm, "dr": dr}
+"""By name; "dm" and "dr" take an outcome model or its predictions besides."""
+
+
+@dataclass(frozen=True)
+class WeightDiagnostics:
+    """How far a log can speak about a policy."""
+
+    effective_sample_size: float
+    """Rounds that unweighted data of the same precision would have."""
+    share: float
+    """The same as a share of all rounds."""
+    mean: float
+    """Mean weight: 1 up to chance, if the logging probabilities are right."""
+    maximum: float
+    """Largest weight."""
+    bound: float
+    """Largest weight that any policy could have on this log."""
+    zero: float
+    """Share of rounds with weight 0."""
+
+
+def effective_sample_size(values: Vector) -> float:
+    """Kish's (sum w)^2 / sum w^2 of weights (T,).
+
+    Examples
+    --------
+    >>> effective_sample_size(np.array([1.0, 1.0, 0.0]))
+    2.0
+    """
+    squares = float((values**2).sum())
+    return float(values.sum()) ** 2 / squares if squares else 0.0
+
+
+def weight_diagnostics(log: Log, propensities: Matrix) -> WeightDiagnostics:
+    """Summarise the importance weights of a policy.
+
+    Parameters
+    ----------
+    log
+        What was done.
+    propensities
+        (T, K) probabilities of the policy, in the order of ``log.arms``.
+    """
+    w = weights(log, propensities)
+    size = effective_sample_size(w)
+    return WeightDiagnostics(
+        effective_sample_size=size,
+        share=size / log.rounds,
+        mean=float(w.mean()),
+        maximum=float(w.max()),
+        bound=float(1 / log.propensities.min()),
+        zero=float((w == 0).mean()),
+    )
+
+
+def _checked(log: Log, propensities: Matrix) -> Matrix:
+    p = np.asarray(propensities, dtype=np.float64)
+    if p.shape != (log.rounds, log.n_arms):
+        raise ValueError(
+            f"propensities must be {(log.rounds, log.n_arms)}, a row for each round and a column for each of "
+            f"{list(log.arms)}, got {p.shape}"
+        )
+    wrong = ~((p >= -_UNIT_SUM).all(1) & (np.abs(p.sum(1) - 1) < _UNIT_SUM))
+    if wrong.any():
+        t = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"propensities must be non-negative and sum to one in each round, round {t} has {p[t]}"
+        )
+    return np.maximum(p, 0.0)
+
+
+def _predictions(log: Log, model: Regressor | None, folds: int, predictions: Matrix | None) -> Matrix:
+    if predictions is None:
+        return cross_fitted(log, model=model, folds=folds)
+    if model is not None:
+        raise ValueError("model and predictions must not both be given")
+    if predictions.shape != (log.rounds, log.n_arms):
+        raise ValueError(f"predictions must be {(log.rounds, log.n_arms)}, got {predictions.shape}")
+    return predictions

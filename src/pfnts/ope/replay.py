@@ -1,0 +1,107 @@
+"""A policy let loose on a log: it learns only where it would have done what was done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from pfnts.ope.log import Codes, Log, Matrix
+from pfnts.policies import Policy
+
+Progress = Callable[[int, int], None]
+"""Told the rounds replayed and the matches among them."""
+
+_PROGRESS_INTERVAL = 0.1
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a policy would have done, round by round."""
+
+    propensities: Matrix
+    """(T, K) probability with which the policy would have taken each action of the log."""
+    proposals: Codes
+    """(T,) action that it drew."""
+    matched: NDArray[np.bool_]
+    """(T,) whether that was the logged one, so that the policy saw the reward."""
+    seconds: float
+    """Wall-clock time of all rounds together."""
+
+    @property
+    def matches(self) -> int:
+        """Number of rewards that the policy has seen."""
+        return int(self.matched.sum())
+
+
+def replay(
+    policy: Policy,
+    log: Log,
+    *,
+    rng: Generator,
+    prefetch: int = 256,
+    progress: Progress | None = None,
+) -> Replay:
+    """Show a policy the logged contexts in turn; it is updated only on a match (Li et al. 2011).
+
+    Where logging probabilities are constant, the matched rounds are a sample of what the policy would have
+    met on its own. The propensities are recorded in every round, matched or not; estimators use them all.
+
+    Parameters
+    ----------
+    policy
+        A policy whose arms are those of the log, in any order; it is changed by what it learns.
+    log
+        What was done.
+    rng
+        The policy's randomness.
+    prefetch
+        How many contexts the policy is shown ahead; changes the time, not the outcome. 0 shows none.
+    progress
+        Called with the rounds replayed and the matches, at most ten times a second and once at the end.
+
+    Examples
+    --------
+    >>> from pfnts.policies import Uniform
+    >>> log = Log(
+    ...     contexts=np.zeros((100, 1)), features=("age",), arms=("a", "b"), actions=np.arange(100) % 2,
+    ...     rewards=np.ones(100), propensities=np.full(100, 0.5),
+    ... )
+    >>> done = replay(Uniform(arms=["b", "a"]), log, rng=np.random.default_rng(0))
+    >>> done.propensities[0], 30 < done.matches < 70
+    (array([0.5, 0.5]), True)
+    """
+    if set(policy.arms) != set(log.arms):
+        raise ValueError(
+            f"policy must have the arms of the log, {list(log.arms)}, got {list(policy.arms)}; "
+            "make it with arms=log.arms"
+        )
+    if prefetch < 0:
+        raise ValueError(f"prefetch must be 0 (never) or a positive number of rounds, got {prefetch}")
+    columns = np.array([policy.arms.index(arm) for arm in log.arms])
+    position = {arm: k for k, arm in enumerate(log.arms)}
+    propensities = np.empty((log.rounds, log.n_arms))
+    proposals = np.empty(log.rounds, dtype=np.int64)
+    contexts, actions, rewards = log.contexts, log.actions, log.rewards
+    matches = 0
+    start = reported = time.perf_counter()
+    for t in range(log.rounds):
+        if prefetch and t % prefetch == 0:
+            policy.prefetch(contexts[t : t + prefetch])
+        decision = policy.decide(contexts[t], rng=rng)
+        propensities[t] = decision.propensities[columns]
+        proposals[t] = position[decision.arm]
+        if proposals[t] == actions[t]:
+            policy.update(contexts[t], arm=decision.arm, reward=float(rewards[t]))
+            matches += 1
+        if progress is not None and time.perf_counter() - reported > _PROGRESS_INTERVAL:
+            progress(t + 1, matches)
+            reported = time.perf_counter()
+    seconds = time.perf_counter() - start
+    if progress is not None:
+        progress(log.rounds, matches)
+    return Replay(propensities, proposals, proposals == actions, seconds)
