@@ -377,7 +377,7 @@ def test_arm_that_was_never_eligible_does_not_stop_the_others(friedman: Environm
 
 def test_constant_rewards_leave_every_arm_its_share() -> None:
     # All rewards alike: every posterior is a point, and ties are split evenly, as the propensities say.
-    policy, rng = pfnts(3), np.random.default_rng(0)
+    policy, rng = pfnts(3, variance="subclt"), np.random.default_rng(0)
     pulled = []
     for _ in range(400):
         x = rng.uniform(size=2)

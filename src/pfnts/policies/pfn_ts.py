@@ -53,7 +53,7 @@ class PFNTS(Policy):
     coupling
         "marginal" draws arms independently; "joint" lets arms that share a sequence share their draws.
     variance
-        "subclt" (the paper), "shrunk" (never collapses), or an estimator.
+        "shrunk" (never collapses), "subclt" (the paper), or an estimator.
     backbone
         Name or object of the prediction model.
     device
@@ -85,7 +85,7 @@ class PFNTS(Policy):
         base: float = 2.0,
         warmup: int = 5,
         coupling: Coupling = "marginal",
-        variance: str | VarianceEstimator = "subclt",
+        variance: str | VarianceEstimator = "shrunk",
         backbone: str | Backbone = "embedded",
         device: str = "cpu",
         schema: Schema | Mapping[str, Any] | None = None,
