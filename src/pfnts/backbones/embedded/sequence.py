@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -37,9 +38,9 @@ class EmbeddedSequence:
         self._network = network
         self._device = device
         self._kind = torch.device(device).type
-        self._levels = network.architecture.quantiles
         self._X, self._y = (rows.copy() for rows in check_rows(X, y, columns=None))
         self._cache: _Cache | None = None
+        self._last: _Answer | None = None
 
     @property
     def size(self) -> int:
@@ -51,34 +52,38 @@ class EmbeddedSequence:
         X_new, y_new = check_rows(X, y, columns=self._X.shape[1])
         self._X = np.concatenate([self._X, X_new])
         self._y = np.concatenate([self._y, y_new])
+        self._last = None
 
     def means(self, queries: ArrayLike, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Predictive means after each prefix, (len(sizes), q)."""
-        return self._predict(queries, sizes)[0]
+        x = check_queries(queries, self._X.shape[1])
+        return self._predict(x, check_sizes(sizes, self.size).tolist())
 
     def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> NDArray[np.float64]:
         """Predictive quantiles after ``size`` rows, (len(levels), q), interpolated between the network's."""
+        x = check_queries(queries, self._X.shape[1])
+        check_sizes([size], self.size)
         level = check_levels(levels)
-        known = np.sort(self._predict(queries, [size])[1][0], axis=-1)  # (q, Q)
-        at = quantile_levels(self._levels).numpy()
+        if self._last is None or not self._last.answers(x, size):
+            self._predict(x, [size])
+        known = np.sort(self._last.quantiles) if self._last is not None else np.empty((0, 1))  # (q, Q)
+        at = quantile_levels(known.shape[1]).numpy()
         return np.array([np.interp(level, at, row) for row in known]).reshape(len(known), len(level)).T
 
     @torch.inference_mode()
-    def _predict(
-        self, queries: ArrayLike, sizes: Sequence[int]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Means (S, q) and quantiles (S, q, Q)."""
-        x = check_queries(queries, self._X.shape[1])
-        chosen = check_sizes(sizes, self.size).tolist()
-        if not chosen or not len(x):
-            return np.empty((len(chosen), len(x))), np.empty((len(chosen), len(x), self._levels))
-        cache = self._cache_for(max(chosen))
+    def _predict(self, x: NDArray[np.float64], sizes: list[int]) -> NDArray[np.float64]:
+        """Means (S, q); the quantiles of the last size, which come from the same pass, are kept for later."""
+        if not sizes or not len(x):
+            self._last = None
+            return np.empty((len(sizes), len(x)))
+        cache = self._cache_for(max(sizes))
         shown = cache.show(x)
-        at_once = max(1, CELLS_AT_ONCE[self._kind] // (len(chosen) * shown.shape[1]))
-        parts = [cache.predict(self._network, part, chosen) for part in shown.split(at_once)]
-        mean, quantiles = (torch.cat(p, 1).double().cpu().numpy() for p in zip(*parts, strict=True))
-        scale, centre = cache.y_scale, cache.y_centre
-        return mean * scale + centre, quantiles * scale + centre
+        at_once = max(1, CELLS_AT_ONCE[self._kind] // (len(sizes) * shown.shape[1]))
+        parts = [cache.predict(self._network, part, sizes) for part in shown.split(at_once)]
+        mean = torch.cat([m for m, _ in parts], 1).double().cpu().numpy()
+        quantiles = torch.cat([q for _, q in parts]).double().cpu().numpy()
+        self._last = _Answer(x.copy(), sizes[-1], quantiles * cache.y_scale + cache.y_centre)
+        return mean * cache.y_scale + cache.y_centre
 
     def _cache_for(self, size: int) -> _Cache:
         """Bring the cache up to ``size`` rows."""
@@ -89,6 +94,19 @@ class EmbeddedSequence:
             rows = slice(self._cache.rows, min(size, self._cache.rows + ROWS_AT_ONCE[self._kind]))
             self._cache.extend(self._network, self._X[rows], self._y[rows])
         return self._cache
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What was said last."""
+
+    queries: NDArray[np.float64]
+    size: int
+    quantiles: NDArray[np.float64]
+
+    def answers(self, x: NDArray[np.float64], size: int) -> bool:
+        """Whether these quantiles are asked for."""
+        return self.size == size and np.array_equal(self.queries, x, equal_nan=True)
 
 
 class _Cache:
@@ -145,7 +163,7 @@ class _Cache:
         self.rows += m
 
     def predict(self, network: CausalPFN, x: Tensor, sizes: list[int]) -> tuple[Tensor, Tensor]:
-        """Predict queries (q, P) after each prefix: means (S, q) and quantiles (S, q, Q)."""
+        """Predict queries (q, P): means (S, q) after each prefix, and quantiles (q, Q) after the last."""
         q = len(x)
         position = torch.tensor(sizes, device=self._device).repeat_interleave(
             q
@@ -179,7 +197,7 @@ class _Cache:
         for block in network.in_context:
             h = attend(block, h)
         mean, quantiles = network.head(h[0, :, 0])
-        return mean.unflatten(0, (len(sizes), q)), quantiles.unflatten(0, (len(sizes), q))
+        return mean.unflatten(0, (len(sizes), q)), quantiles[-q:]
 
     def _of(self, block: CausalBlock) -> tuple[_Growing, _Growing]:
         return self._held.setdefault(block, (_Growing(), _Growing()))
