@@ -199,3 +199,11 @@ def test_a_missing_extra_is_named(name: str, module: str, monkeypatch: pytest.Mo
     with pytest.raises(ImportError, match=r"pfnts\[baselines\]") as caught:
         policy.decide([0.5], rng=np.random.default_rng(0))
     assert isinstance(caught.value.__cause__, ImportError)
+
+
+def test_leaves_of_equal_rewards_have_no_negative_variance(rng: Generator) -> None:
+    X, y = rng.normal(size=(400, 4)), (rng.random(400) < 0.1).astype(float)
+    ensemble = fit_forest(X, y, n_trees=50, min_leaf=2, seed=0)
+    _, variance = ensemble.statistics.moments(ensemble.leaves(rng.normal(size=(300, 4))))
+    assert variance.min() >= 0
+    assert ensemble.statistics._scatter.min() >= 0

@@ -58,7 +58,8 @@ def fit_forest(X: Matrix, y: Vector, *, n_trees: int, min_leaf: int, seed: int) 
         nodes = slice(tree.node_count)
         count[m, nodes] = tree.weighted_n_node_samples
         mean[m, nodes] = tree.value[:, 0, 0] + offset
-        scatter[m, nodes] = tree.impurity * tree.weighted_n_node_samples
+        # The impurity of a leaf with equal targets may be rounded to below zero.
+        scatter[m, nodes] = np.maximum(tree.impurity, 0.0) * tree.weighted_n_node_samples
         count[m, nodes][tree.children_left >= 0] = 0
     scatter[count == 0] = 0
     statistics = LeafStatistics(
