@@ -7,6 +7,7 @@ import typer
 from pfnts.cli.demo import demo
 from pfnts.cli.evaluate_backbone import evaluate_backbone
 from pfnts.cli.info import info
+from pfnts.cli.ope import ope
 from pfnts.cli.pretrain import pretrain
 from pfnts.cli.run import run
 from pfnts.cli.scenarios import scenarios
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(run)
+app.command()(ope)
 app.command()(scenarios)
 app.command()(evaluate_backbone)
 app.command()(pretrain)

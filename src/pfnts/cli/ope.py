@@ -1,0 +1,267 @@
+"""``pfnts ope``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, get_args
+
+import numpy as np
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from pfnts.cli.console import console, plain_errors
+from pfnts.cli.run import policy_grid
+from pfnts.experiments.ope_report import VALUE_HEADER, action_rows, value_row, write_report
+from pfnts.experiments.ope_runs import PolicyValue, ReplaySpec, ReplayStore, plan_replays, replay_all, values
+from pfnts.experiments.spec import PolicySpec
+from pfnts.ope import Log, Replay, Roles, read_drinkless, read_log, simulated_drinkless
+from pfnts.ope.identity import Identity
+
+PAPER = ("pfn-ts", "lin-ts:nu=0.1", "rf-ts", "xgboost-ts", "bf-ts")
+QUICK = ("pfn-ts", "lin-ts:nu=0.1", "ts")
+EXAMPLES = ("drinkless", "drinkless-sim")
+
+
+def ope(
+    log: Annotated[
+        str,
+        typer.Argument(
+            help="A CSV or Parquet file; or `drinkless`, or `drinkless-sim`, which needs no file."
+        ),
+    ],
+    action: Annotated[str | None, typer.Option(help="Column of the action taken.")] = None,
+    reward: Annotated[str | None, typer.Option(help="Column of the reward.")] = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the probability of the action taken; or `none=0.4,new=0.6`, a constant for "
+            "each action; or `none=p_none,new=p_new`, a column for each."
+        ),
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="Column of the person; people are resampled.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column by which the rounds are ordered.")] = None,
+    context: Annotated[
+        list[str] | None, typer.Option(help="Column that policies see; repeat. All others when left out.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="Who is evaluated; repeat for more: `lin-ts:nu=0.1`.")
+    ] = None,
+    replicates: Annotated[int, typer.Option(min=0, help="Resampled logs for intervals; 0 gives none.")] = 30,
+    fewer: Annotated[
+        list[str] | None, typer.Option(help="Fewer of them for a slow policy: `bf-ts=3`; repeat for more.")
+    ] = None,
+    identity: Annotated[
+        str, typer.Option(help="How policies see the person: auto, none, one-hot or code (eight numbers).")
+    ] = "auto",
+    people: Annotated[int | None, typer.Option(min=1, help="Only the first so many people.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with drinkless.csv.gz; PFNTS_DATA when left out.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same replays.")] = 42,
+    out: Annotated[Path, typer.Option(help="Folder of finished replays and of report.html.")] = Path(
+        "runs/ope"
+    ),
+) -> None:
+    """Estimate what policies would have earned on a log of random decisions.
+
+    Each policy replays the log and learns only where it would have done what was done. Its value is estimated
+    by SNIPS and, as a check, by a doubly robust estimate; people are resampled and all is replayed again for
+    the intervals. Finished replays are kept in OUT and never run again. `pfnts ope drinkless` is the paper's
+    trial (its file is published at https://osf.io/w3szp); `pfnts ope drinkless-sim` resembles it.
+    """
+    with plain_errors(ValueError, ImportError):
+        rounds = load_log(
+            log, roles_of(action, reward, propensity, cluster, time, context, needed=log not in EXAMPLES),
+            data=data, seed=seed,
+        )  # fmt: skip
+        rounds = rounds if people is None else rounds.first(people)
+        default = PAPER if log == "drinkless" else QUICK
+        specs = policy_grid(policy or default, backbone=[], encoding=[])
+        planned = plan_replays(
+            rounds,
+            specs,
+            replicates=counts(specs, replicates, fewer or []),
+            identity=identity_of(identity),
+            seed=seed,
+        )
+    console.print(action_table(rounds))
+    store = ReplayStore(out)
+    try:
+        with plain_errors(ValueError, ImportError):
+            done = replay_with_bars(rounds, planned, store)
+            found = values(rounds, done)
+            console.print(value_table(found))
+            console.print(verdict(found))
+            if log == "drinkless":
+                console.print("The paper: PFN-TS is best at the end, BFTS is ahead on shorter horizons.")
+            path = write_report(
+                rounds, found, out / "report.html", title=f"Off-policy evaluation: {Path(log).name}"
+            )
+    except KeyboardInterrupt:
+        kept = sum(spec in store for spec in planned)
+        console.print(
+            f"Stopped. {kept} of {len(planned)} replays are kept in {out}; the same command goes on."
+        )
+        raise typer.Exit(130) from None
+    console.print(f"Curves, leads and weights are in [bold]{path}[/].")
+
+
+def load_log(name: str, roles: Roles | None, *, data: Path | None, seed: int) -> Log:
+    """Read or draw the log, with features brought to mean 0 and standard deviation 1."""
+    if name == "drinkless":
+        return read_drinkless(data)
+    if name == "drinkless-sim":
+        return simulated_drinkless(rng=np.random.default_rng(seed))
+    assert roles is not None
+    return read_log(name, roles).standardized()
+
+
+def roles_of(
+    action: str | None,
+    reward: str | None,
+    propensity: str | None,
+    cluster: str | None,
+    time: str | None,
+    context: Sequence[str] | None,
+    *,
+    needed: bool,
+) -> Roles | None:
+    """Which column is what; the examples know it themselves."""
+    if not needed:
+        return None
+    if action is None or reward is None or propensity is None:
+        raise ValueError(
+            "a log of your own needs --action, --reward and --propensity, "
+            f"got {action!r}, {reward!r} and {propensity!r}"
+        )
+    return Roles(
+        action=action,
+        reward=reward,
+        propensity=parse_propensity(propensity),
+        cluster=cluster,
+        time=time,
+        context=tuple(context) if context else None,
+    )
+
+
+def parse_propensity(text: str) -> str | dict[str, float | str]:
+    """Read a column's name, or a constant or column for each action.
+
+    Examples
+    --------
+    >>> parse_propensity("p"), parse_propensity("none=0.4,new=0.6")
+    ('p', {'none': 0.4, 'new': 0.6})
+    """
+    if "=" not in text:
+        return text
+    parsed: dict[str, float | str] = {}
+    for item in text.split(","):
+        arm, equals, value = item.partition("=")
+        if not equals or not arm or not value or arm in parsed:
+            raise ValueError(f"--propensity must be written action=value,action=value; got {text!r}")
+        try:
+            parsed[arm] = float(value)
+        except ValueError:
+            parsed[arm] = value
+    return parsed
+
+
+def identity_of(text: str) -> Identity | None:
+    """Read --identity; None leaves it to the policy."""
+    if text == "auto":
+        return None
+    for known in get_args(Identity):
+        if text == known:
+            return known  # type: ignore[no-any-return]
+    raise ValueError(f"--identity must be auto, {', '.join(get_args(Identity))}; got {text!r}")
+
+
+def counts(specs: Sequence[PolicySpec], replicates: int, fewer: Sequence[str]) -> dict[PolicySpec, int]:
+    """Resampled logs of each policy."""
+    chosen = dict.fromkeys(specs, replicates)
+    for item in fewer:
+        name, _, number = item.rpartition("=")
+        if name not in {spec.name for spec in specs} or not number.isdigit():
+            raise ValueError(
+                f"--fewer must be policy=number for one of {', '.join(s.name for s in specs)}; got {item!r}"
+            )
+        chosen |= {spec: min(int(number), replicates) for spec in specs if spec.name == name}
+    return chosen
+
+
+def replay_with_bars(
+    log: Log, planned: Sequence[ReplaySpec], store: ReplayStore
+) -> list[tuple[ReplaySpec, Replay]]:
+    """Run what is not finished yet, with one bar for the replay under way and one for all of them."""
+    waiting = sum(spec not in store for spec in planned)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[matches]}"),
+        TimeRemainingColumn(),
+    )
+    done: list[tuple[ReplaySpec, Replay]] = []
+    with Progress(*columns, console=console, transient=True) as progress:
+        together = progress.add_task("all replays", total=waiting * log.rounds, matches="")
+        current = progress.add_task("", total=log.rounds, visible=False, matches="")
+        before = 0
+        under_way: ReplaySpec | None = None
+
+        def listener(spec: ReplaySpec, rounds: int, matches: int) -> None:
+            nonlocal under_way
+            if spec is not under_way:
+                progress.reset(current, total=log.rounds, description=title(spec), visible=True)
+                under_way = spec
+            progress.update(current, completed=rounds, matches=f"{matches:,} matches")
+            progress.update(together, completed=before + rounds)
+
+        for spec, replayed in replay_all(log, planned, store=store, listener=listener):
+            fresh = spec is under_way
+            before += log.rounds if fresh else 0
+            how = f"{replayed.seconds:,.1f} s" if fresh else "finished before"
+            if fresh or spec.number == 0:
+                console.print(f"{title(spec)}: {replayed.matches:,} matches ({how})", highlight=False)
+            done.append((spec, replayed))
+    return done
+
+
+def title(spec: ReplaySpec) -> str:
+    """Policy and log in a few words."""
+    which = "the log" if spec.number == 0 else f"resampled log {spec.number}"
+    return f"{spec.policy.label} on {which}"
+
+
+def action_table(log: Log) -> Table:
+    """What was done, how likely, and what came of it."""
+    table = Table(
+        title=f"{log.rounds:,} rounds, {log.n_groups:,} people or rounds, mean {log.rewards.mean():.4f}"
+    )
+    for heading in ("action", "rounds", "propensity", "mean reward"):
+        table.add_column(heading, justify="left" if heading == "action" else "right")
+    for row in action_rows(log):
+        table.add_row(*row)
+    return table
+
+
+def value_table(found: Sequence[PolicyValue]) -> Table:
+    """Estimated values with their intervals."""
+    table = Table(title="Estimated value of a round, 95 % interval")
+    for heading in VALUE_HEADER:
+        table.add_column(heading, justify="left" if heading in ("policy", "person as") else "right")
+    for value in found:
+        table.add_row(*value_row(value))
+    return table
+
+
+def verdict(found: Sequence[PolicyValue]) -> str:
+    """Who is ahead by SNIPS: early, at the end, on average."""
+    early = max(found, key=lambda value: value.at("snips", 0.2).value)
+    last = max(found, key=lambda value: value.final("snips").value)
+    mean = max(found, key=lambda value: value.average("snips").value)
+    return (
+        f"By SNIPS, best after a fifth of the rounds: [bold]{early.policy.label}[/]; "
+        f"at the end: [bold]{last.policy.label}[/]; on average over all: [bold]{mean.policy.label}[/]."
+    )

@@ -1,0 +1,192 @@
+"""Files that become logs, and files that do not: each mistake has its own words."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pfnts.cli import app
+from pfnts.ope import BadLogError, Roles, log_from_columns, read_log
+
+GOOD = """\
+who,day,age,plan,sent,opened,p,p_no,p_yes
+u1,1,41,free,no,0,0.4,0.4,0.6
+u1,2,41,free,yes,1,0.6,0.4,0.6
+u2,1,23,,yes,0,0.6,0.4,0.6
+u2,3,23,paid,no,1,0.4,0.4,0.6
+u3,2,,paid,yes,0,0.6,0.4,0.6
+"""
+ROLES = Roles(
+    action="sent", reward="opened", propensity="p", cluster="who", time="day", context=("age", "plan")
+)
+
+
+def written(folder: Path, text: str, name: str = "log.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_rounds_are_ordered_by_time_with_people_interleaved(tmp_path: Path) -> None:
+    log = read_log(written(tmp_path, GOOD), ROLES)
+    assert log.features == ("age", "plan=free", "plan=paid")
+    assert log.times is not None
+    assert log.clusters is not None
+    assert log.times.tolist() == [1, 1, 2, 2, 3]
+    assert log.clusters.tolist() == [0, 1, 0, 2, 1]
+    assert [log.logged(t) for t in range(5)] == ["no", "yes", "yes", "yes", "no"]
+    assert log.rewards.tolist() == [0, 0, 1, 0, 1]
+    assert log.propensities.tolist() == [0.4, 0.6, 0.6, 0.6, 0.4]
+    np.testing.assert_array_equal(log.contexts[1], [23, np.nan, np.nan])
+    assert log.design is None
+
+
+@pytest.mark.parametrize("propensity", [{"no": 0.4, "yes": 0.6}, {"no": "p_no", "yes": "p_yes"}])
+def test_propensities_of_all_actions_are_kept(propensity: dict, tmp_path: Path) -> None:
+    roles = Roles(action="sent", reward="opened", propensity=propensity, context=("age",))
+    log = read_log(written(tmp_path, GOOD), roles)
+    assert log.design is not None
+    np.testing.assert_array_equal(log.design, np.tile([0.4, 0.6], (5, 1)))
+    assert log.propensities.tolist() == [0.4, 0.6, 0.6, 0.4, 0.6]
+    assert log.n_groups == 5
+
+
+def test_context_is_every_column_without_another_role(tmp_path: Path) -> None:
+    roles = Roles(action="sent", reward="opened", propensity="p", cluster="who", time="day")
+    log = read_log(written(tmp_path, GOOD), roles)
+    assert log.features == ("age", "plan=free", "plan=paid", "p_no", "p_yes")
+
+
+def test_compressed_file_reads_the_same(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "log.csv.gz", "wt") as file:
+        file.write(GOOD)
+    plain = read_log(written(tmp_path, GOOD), ROLES)
+    assert read_log(tmp_path / "log.csv.gz", ROLES).fingerprint() == plain.fingerprint()
+
+
+def test_frame_reads_the_same(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = written(tmp_path, GOOD)
+    columns = pandas.read_csv(path).to_dict("list")
+    assert log_from_columns(columns, ROLES).fingerprint() == read_log(path, ROLES).fingerprint()
+
+
+def test_parquet_reads_the_same(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    path = written(tmp_path, GOOD)
+    pandas.read_csv(path).to_parquet(tmp_path / "log.parquet")
+    assert read_log(tmp_path / "log.parquet", ROLES).fingerprint() == read_log(path, ROLES).fingerprint()
+
+
+def test_parquet_without_its_extra_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(ImportError, match=r'pip install "pfnts\[bench\]"'):
+        read_log(tmp_path / "log.parquet", ROLES)
+
+
+def replaced(line: int, old: str, new: str) -> str:
+    lines = GOOD.splitlines()
+    assert old in lines[line]
+    lines[line] = lines[line].replace(old, new, 1)
+    return "\n".join(lines) + "\n"
+
+
+BY_COLUMN = ("--propensity", "p")
+CONSTANT = ("--propensity", "no=0.4,yes=0.6")
+PER_ACTION = ("--propensity", "no=p_no,yes=p_yes")
+BAD = {
+    "no such file": (None, BY_COLUMN, "file must exist"),
+    "no rows": (GOOD.splitlines()[0] + "\n", BY_COLUMN, "at least one row"),
+    "no such column": (GOOD.replace("opened", "openned", 1), BY_COLUMN, "column 'opened' must be in the log"),
+    "column twice": (GOOD.replace("p_no", "p", 1), BY_COLUMN, "header repeats ['p']"),
+    "ragged row": (replaced(3, "u2,", "u2,,"), BY_COLUMN, "row 3 must have the header's 9 cells, got 10"),
+    "not text": ("\x00\x80", BY_COLUMN, "CSV table in UTF-8"),
+    "unknown action": (replaced(4, "no", "nope"), CONSTANT, "row 4: action must be one of ['no', 'yes'], "),
+    "missing action": (replaced(2, "yes", ""), BY_COLUMN, "row 2: column 'sent' must not be empty"),
+    "one action": (
+        GOOD.replace(",yes,", ",no,"),
+        BY_COLUMN,
+        "at least two actions, column 'sent' has only 'no'",
+    ),
+    "reward in words": (
+        replaced(2, ",1,0.6", ",often,0.6"),
+        BY_COLUMN,
+        "row 2: column 'opened' must hold a finite",
+    ),
+    "missing reward": (replaced(2, ",1,0.6", ",,0.6"), BY_COLUMN, "row 2: column 'opened' must not be empty"),
+    "infinite reward": (
+        replaced(5, ",0,0.6", ",inf,0.6"),
+        BY_COLUMN,
+        "row 5: column 'opened' must hold a finite",
+    ),
+    "propensity 0": (
+        replaced(3, "0,0.6", "0,0"),
+        BY_COLUMN,
+        "row 3: propensity must be above 0 and at most 1",
+    ),
+    "propensity above 1": (replaced(1, "0,0.4", "0,1.4"), BY_COLUMN, "row 1: propensity must be above 0"),
+    "missing propensity": (replaced(4, "1,0.4", "1,"), BY_COLUMN, "row 4: column 'p' must not be empty"),
+    "constants off one": (GOOD, ("--propensity", "no=0.4,yes=0.5"), "must sum to one over the actions"),
+    "row off one": (replaced(4, "0.4,0.6", "0.4,0.7"), PER_ACTION, "row 4: propensities must sum to one"),
+    "time backwards": (
+        replaced(4, "u2,3", "u2,0"),
+        BY_COLUMN,
+        "row 4: time must not run backwards within each",
+    ),
+    "missing person": (replaced(5, "u3", ""), BY_COLUMN, "row 5: column 'who' must not be empty"),
+    "infinite context": (replaced(2, "41", "1e999"), BY_COLUMN, "row 2: context must be finite or missing"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_malformed_log_is_explained_and_ends_with_code_2(case: str, tmp_path: Path) -> None:
+    text, propensity, message = BAD[case]
+    path = tmp_path / "log.csv"
+    if text is not None:
+        path.write_bytes(text.encode("latin-1"))
+    options = [
+        "--action",
+        "sent",
+        "--reward",
+        "opened",
+        "--cluster",
+        "who",
+        "--time",
+        "day",
+        "--out",
+        tmp_path / "o",
+    ]
+    contexts = ["--context", "age", "--context", "plan"]
+    arguments = ["ope", path, *options, *propensity, *contexts, "--policy", "uniform"]
+    result = CliRunner().invoke(app, [str(part) for part in arguments], env={"COLUMNS": "400"})
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert "log.csv: " in result.output
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "o").exists()
+
+
+def test_every_malformed_log_has_words_of_its_own() -> None:
+    messages = [message for _, _, message in BAD.values()]
+    assert len(set(messages)) == len(messages) >= 10
+
+
+def test_column_with_two_roles_is_refused() -> None:
+    with pytest.raises(BadLogError, match="'p' has several"):
+        log_from_columns(
+            {"a": [0, 1], "p": [0.5, 0.5], "x": [1, 2]}, Roles(action="a", reward="p", propensity="p")
+        )
+
+
+def test_log_without_context_is_refused() -> None:
+    with pytest.raises(BadLogError, match="at least one context column"):
+        log_from_columns(
+            {"a": [0, 1], "r": [0, 1], "p": [0.5, 0.5]}, Roles(action="a", reward="r", propensity="p")
+        )
