@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,12 +56,14 @@ def pretrain(
     the learning rate and the held-out R2 at each checkpoint.
     """
     from pfnts.backbones.embedded.weights import export_weights
+    from pfnts.experiments.training_scores import SIZES
 
     with plain_errors(ValueError):
         check_device(device)
         recipe, architecture = settings(
             seconds=seconds, seed=seed, rows_per_step=rows_per_step, layers=layers, tiny=tiny
         )
+        sizes = (16, 64) if tiny else SIZES
         before = so_far(out, architecture)
         if before["seconds"] >= seconds:
             raise ValueError(
@@ -76,6 +79,7 @@ def pretrain(
             device=device,
             stop_after=math.inf if stop_after is None else stop_after,
             report_every=report_every,
+            sizes=sizes,
             already=before["seconds"],
         )
     except KeyboardInterrupt:
@@ -86,7 +90,7 @@ def pretrain(
     about = {"steps": str(after["step"]), "seconds": f"{after['seconds']:.0f}", "seed": str(seed)}
     with plain_errors(ValueError):
         export_weights(network, out / "weights.safetensors", about=about)
-    write_log(after["log"], out / "log.csv", sizes=recipe.heldout_sizes)
+    write_log(after["log"], out / "log.csv", sizes=sizes)
     megabytes = (out / "weights.safetensors").stat().st_size / 1e6
     console.print(
         f"{after['step']:,} steps in {after['seconds']:,.0f} s. [bold]{out}/weights.safetensors[/] "
@@ -102,10 +106,12 @@ def _trained(
     device: str,
     stop_after: float,
     report_every: float,
+    sizes: tuple[int, ...],
     already: float,
 ) -> CausalPFN:
     """Train with a bar for the time, and a line for every checkpoint."""
     from pfnts.backbones.embedded import pretraining
+    from pfnts.experiments.training_scores import training_scores
 
     columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as progress:
@@ -121,6 +127,7 @@ def _trained(
             architecture=architecture,
             device=device,
             stop_after=stop_after,
+            score=partial(training_scores, device=device, sizes=sizes),
             report=report,
             report_every=report_every,
         )
@@ -143,8 +150,6 @@ def settings(
             length_weights=(1.0,),
             widths=(3, 5),
             width_weights=(0.5, 0.5),
-            heldout_tables=4,
-            heldout_sizes=(16, 64),
         )
         return recipe, Architecture(
             cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, layers=layers or 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib.resources import as_file, files
 from itertools import count
 from pathlib import Path
@@ -11,10 +12,9 @@ import torch
 from pfnts.backbones.embedded import pretraining
 from pfnts.backbones.embedded.backbone import load_network
 from pfnts.backbones.embedded.dice import Dice
-from pfnts.backbones.embedded.heldout import friedman1, heldout_scores
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.pretraining import Progress, Recipe, pretrain
-from pfnts.environments import synthetic
+from pfnts.experiments.training_scores import training_scores
 
 TINY = Architecture(cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, layers=1)
 RECIPE = Recipe(
@@ -25,8 +25,6 @@ RECIPE = Recipe(
     length_weights=(1.0,),
     widths=(3,),
     width_weights=(1.0,),
-    heldout_tables=2,
-    heldout_sizes=(16,),
 )
 
 
@@ -47,7 +45,8 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
     torch.manual_seed(RECIPE.seed)
     fresh = CausalPFN(TINY)
     rows: list[dict[str, object]] = []
-    trained = pretrain(tmp_path, RECIPE, architecture=TINY, report=rows.append, report_every=30)
+    score = partial(training_scores, draws=1, sizes=(16,))
+    trained = pretrain(tmp_path, RECIPE, architecture=TINY, score=score, report=rows.append, report_every=30)
     with torch.no_grad():
         before, after = (
             float(pretraining.training_loss(network, tables, Dice(1))) for network in (fresh, trained)
@@ -55,7 +54,7 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
     assert after < 0.9 * before
     assert [row["step"] for row in rows] == [20, 50, 80]
     assert rows[-1]["loss"] < rows[0]["loss"]
-    assert set(rows[0]) > {"step", "seconds", "loss", "learning_rate", "friedman-5", "linear-10"}
+    assert set(rows[0]) > {"step", "seconds", "loss", "learning_rate", "friedman1-5", "linear-10"}
 
 
 @pytest.mark.usefixtures("clock")
@@ -127,7 +126,7 @@ def test_true_quantiles_have_the_least_loss() -> None:
     assert loss(true) < min(loss(1.2 * true), loss(0.8 * true), loss(true + 0.2), loss(true - 0.2))
 
 
-@pytest.mark.parametrize("rows", [16, 64, 256])
+@pytest.mark.parametrize("rows", [16, 35, 64, 256])
 def test_asked_rows_are_all_of_the_first_and_some_of_the_later(rows: int) -> None:
     asked = pretraining.asked_rows(rows, Dice(0))
     assert (asked[: min(rows, 32)] == torch.arange(min(rows, 32))).all()
@@ -135,14 +134,9 @@ def test_asked_rows_are_all_of_the_first_and_some_of_the_later(rows: int) -> Non
     assert len(asked.unique()) == len(asked)
 
 
-def test_held_out_friedman_is_that_of_the_scenarios() -> None:
-    X = torch.rand(50, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(friedman1(X), torch.from_numpy(synthetic.friedman1(X.numpy())))
-
-
 def test_held_out_scores_know_a_trained_network_from_a_fresh_one(small_network: CausalPFN) -> None:
     with as_file(files("pfnts.backbones.embedded") / "weights.safetensors") as shipped:
-        good = heldout_scores(load_network(shipped, "cpu"), tables=4, sizes=(64,))
-    bad = heldout_scores(small_network, tables=4, sizes=(64,))
-    assert good["friedman-5"][0] > 0.6
+        good = training_scores(load_network(shipped, "cpu", ""), draws=2, sizes=(64,))
+    bad = training_scores(small_network, draws=2, sizes=(64,))
+    assert good["friedman1-5"][0] > 0.6
     assert all(good[name][0] > bad[name][0] for name in good)

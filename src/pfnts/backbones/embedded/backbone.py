@@ -42,7 +42,7 @@ class EmbeddedBackbone:
         with _file(weights) as path:
             self.fingerprint = fingerprint(path)
             """Changes with the weights, so that results of one network are not taken for another's."""
-            self._network = load_network(path, device)
+            self._network = load_network(path, device, self.fingerprint)
 
     def sequence(self, X: ArrayLike, y: ArrayLike) -> EmbeddedSequence:
         """Start a history."""
@@ -57,8 +57,8 @@ def _file(weights: str | Path | None) -> AbstractContextManager[Path]:
 
 
 @lru_cache(maxsize=4)
-def load_network(weights: Path, device: str) -> CausalPFN:
-    """Load a network, once per process and device."""
+def load_network(weights: Path, device: str, fingerprint: str) -> CausalPFN:  # noqa: ARG001
+    """Load a network, once per process and device, and again when the file has changed."""
     try:
         with safe_open(weights, framework="pt") as stored:
             about = stored.metadata() or {}

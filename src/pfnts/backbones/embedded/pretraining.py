@@ -16,7 +16,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from pfnts.backbones.embedded.dice import Dice
-from pfnts.backbones.embedded.heldout import heldout_scores
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.muon import Muon
 from pfnts.backbones.embedded.normalisation import Normalisation
@@ -57,9 +56,6 @@ class Recipe:
     )
     steps_per_draw: int = 8
     """Steps that share a shape and one call of the prior, which is slow in small calls."""
-    heldout_tables: int = 64
-    heldout_sizes: tuple[int, ...] = (16, 64, 256, 1024)
-    """What the log scores."""
     seed: int = 0
 
 
@@ -80,10 +76,14 @@ def pretrain(
     architecture: Architecture | None = None,
     device: str = "cpu",
     stop_after: float = math.inf,
+    score: Callable[[CausalPFN], dict[str, list[float]]] = lambda _: {},
     report: Callable[[dict[str, Any]], None] = lambda _: None,
     report_every: float = 60.0,
 ) -> CausalPFN:
-    """Train for the recipe's time or for ``stop_after`` seconds, from what is in ``out`` on."""
+    """Train for the recipe's time or for ``stop_after`` seconds, from what is in ``out`` on.
+
+    Every ``report_every`` seconds the network is scored, a checkpoint written and a row of the log reported.
+    """
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(recipe.seed)
     network = CausalPFN(architecture).to(device)
@@ -120,9 +120,7 @@ def pretrain(
                 "seconds": round(progress.seconds, 1),
                 "loss": round(progress.loss, 4),
                 "learning_rate": optimisers[0].param_groups[0]["lr"],
-                **heldout_scores(
-                    working, device=device, tables=recipe.heldout_tables, sizes=recipe.heldout_sizes
-                ),
+                **score(network),
             }
             progress.log.append(row)
             save_checkpoint(out, network, optimisers, progress, recipe)
@@ -165,7 +163,7 @@ def asked_rows(rows: int, dice: Dice, *, every: int = 4, dense: int = 32) -> Ten
     """Choose the rows to predict: all of the first, where most is learned, then one of every few."""
     first = torch.arange(min(dense, rows), device=dice.device)
     later = torch.arange(len(first), rows, every, device=dice.device)
-    return torch.cat([first, later + dice.index(every, len(later))])
+    return torch.cat([first, (later + dice.index(every, len(later))).clamp(max=rows - 1)])
 
 
 def move_gradients(working: nn.Module, master: nn.Module) -> None:
