@@ -17,6 +17,7 @@ Progress = Callable[[int, int], None]
 """Told the rounds replayed and the matches among them."""
 
 _PROGRESS_INTERVAL = 0.1
+_FIRST_PREFETCH = 16
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def replay(
     rng
         The policy's randomness.
     prefetch
-        How many contexts the policy is shown ahead; changes the time, not the outcome. 0 shows none.
+        How many contexts the policy is shown ahead at most; changes the time, not the outcome. 0 shows none.
     progress
         Called with the rounds replayed and the matches, at most ten times a second and once at the end.
 
@@ -87,11 +88,13 @@ def replay(
     propensities = np.empty((log.rounds, log.n_arms))
     proposals = np.empty(log.rounds, dtype=np.int64)
     contexts, actions, rewards = log.contexts, log.actions, log.rewards
-    matches = 0
+    matches = announced = 0
     start = reported = time.perf_counter()
     for t in range(log.rounds):
-        if prefetch and t % prefetch == 0:
-            policy.prefetch(contexts[t : t + prefetch])
+        if prefetch and t == announced:
+            # Each refresh costs a batch over what is announced, and at first refreshes are frequent.
+            announced += min(prefetch, max(_FIRST_PREFETCH, t // 4))
+            policy.prefetch(contexts[t:announced])
         decision = policy.decide(contexts[t], rng=rng)
         propensities[t] = decision.propensities[columns]
         proposals[t] = position[decision.arm]
