@@ -46,8 +46,9 @@ BARE = {"intercept": False, "warmup": 0}
 ROWS = {
     "uniform": Row(PolicySpec.of("uniform")),
     "ts": Row(PolicySpec.of("ts")),
-    "lin-ts": Row(PolicySpec.of("lin-ts"), "lin-ts", LIN_TS),
-    "lin-ts bare": Row(PolicySpec.of("lin-ts", **BARE), "lin-ts", LIN_TS),
+    "lin-ts": Row(PolicySpec.of("lin-ts"), "lin-ts"),
+    "lin-ts tuned": Row(PolicySpec.of("lin-ts"), "lin-ts", LIN_TS),
+    "lin-ts bare, tuned": Row(PolicySpec.of("lin-ts", **BARE), "lin-ts", LIN_TS),
     "lin-ucb": Row(PolicySpec.of("lin-ucb"), "lin-ucb"),
     "lin-ucb bare": Row(PolicySpec.of("lin-ucb", **BARE), "lin-ucb"),
     "xgboost-ts": Row(PolicySpec.of("xgboost-ts"), "xgboost-ts"),

@@ -45,7 +45,7 @@ class BartSettings:
     """Independent Markov chains."""
     decay: float = 0.45
     """A node of depth d splits with probability decay^d."""
-    smallest: int = 128
+    smallest: int = 256
     """Rows to which small tables are padded; larger ones go to the next power of two."""
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class BartSettings:
         Examples
         --------
         >>> BartSettings().padded(5), BartSettings().padded(1000)
-        (128, 1024)
+        (256, 1024)
         """
         return max(self.smallest, 1 << (n - 1).bit_length())
 
