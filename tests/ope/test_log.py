@@ -52,7 +52,7 @@ def test_standardising_leaves_missing_values_and_constants(five_rows: Log) -> No
 def test_codes_tell_people_apart_and_stay_with_them(rng: Generator) -> None:
     log = simulated_drinkless(rng=rng, people=349, days=2)
     coded = with_identity(log, "code")
-    assert coded.contexts.shape[1] == 6 + 8
+    assert coded.contexts.shape[1] == 6 + 3
     codes = coded.contexts[:, 6:]
     np.testing.assert_array_equal(codes[:349], codes[349:])
     assert len(np.unique(codes[:349], axis=0)) == 349

@@ -19,8 +19,8 @@ from pfnts.experiments.spec import PolicySpec
 from pfnts.ope import Log, Replay, Roles, read_drinkless, read_log, simulated_drinkless
 from pfnts.ope.identity import Identity
 
-PAPER = ("pfn-ts", "lin-ts:nu=0.1", "rf-ts", "xgboost-ts", "bf-ts")
-QUICK = ("pfn-ts", "lin-ts:nu=0.1", "ts")
+PAPER = ("pfn-ts", "lin-ts", "rf-ts", "xgboost-ts", "bf-ts")
+QUICK = ("pfn-ts", "lin-ts", "ts")
 EXAMPLES = ("drinkless", "drinkless-sim")
 
 
@@ -53,7 +53,7 @@ def ope(
         list[str] | None, typer.Option(help="Fewer of them for a slow policy: `bf-ts=3`; repeat for more.")
     ] = None,
     identity: Annotated[
-        str, typer.Option(help="How policies see the person: auto, none, one-hot or code (eight numbers).")
+        str, typer.Option(help="How policies see the person: auto, none, one-hot or code (three numbers).")
     ] = "auto",
     people: Annotated[int | None, typer.Option(min=1, help="Only the first so many people.")] = None,
     data: Annotated[

@@ -10,15 +10,15 @@ import numpy as np
 from pfnts.ope.log import Log, Matrix, standardized
 
 Identity = Literal["none", "one-hot", "code"]
-CODE_LENGTH = 8
+CODE_LENGTH = 3
 
 
 def with_identity(log: Log, identity: Identity) -> Log:
     """Append columns that tell people apart.
 
     "one-hot" gives each person a column, standardised, as the paper does; the number of columns is that of
-    the people. "code" gives each person eight fixed standard normal numbers: a random projection of the
-    one-hot columns, in which no two people coincide and which costs a model that attends to columns eight
+    the people. "code" gives each person three fixed standard normal numbers: a random projection of the
+    one-hot columns, in which no two people coincide and which costs a model that attends to columns three
     of them. "none" leaves the log as it is.
 
     Parameters
