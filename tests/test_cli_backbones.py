@@ -102,7 +102,7 @@ def test_pretraining_stops_goes_on_and_leaves_usable_weights(tmp_path: Path) -> 
     with (tmp_path / "log.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["step"]) for row in rows] == [2, 3, 5]
-    assert {"loss", "learning_rate", "friedman-5 R2 at 16", "linear-10 R2 at 64"} <= set(rows[0])
+    assert {"loss", "learning_rate", "friedman1-5 R2 at 16", "linear-10 R2 at 64"} <= set(rows[0])
     sequence = EmbeddedBackbone(weights=tmp_path / "weights.safetensors").sequence([[0.0], [1.0]], [0.0, 1.0])
     assert sequence.means([[0.5]], [2]).shape == (1, 1)
 
