@@ -13,8 +13,10 @@ from pfnts.environments.synthetic import friedman1
 from pfnts.policies import make
 from pfnts.policies.bart import BartFit, BartSettings, Scale
 
-# One size of table for all small fits, so that they share what is compiled.
-SMALL = BartSettings(trees=10, burn_in=30, draws=40, chains=1, smallest=512)
+# One size of table and of forest for all fits, so that they share what is compiled.
+P = 5
+SMALL = BartSettings(trees=30, burn_in=100, draws=100, chains=2, smallest=512)
+R = SMALL.total
 
 
 def small_fit(X: np.ndarray, y: np.ndarray, *, scale: Scale | None = None, seed: int = 0) -> BartFit:
@@ -25,10 +27,9 @@ def test_mean_and_interval_agree_with_bartz_called_directly() -> None:
     from bartz import Bart, SparseConfig
 
     rng = np.random.default_rng(0)
-    X, queries = rng.random((500, 5)), rng.random((64, 5))
+    X, queries = rng.random((500, P)), rng.random((64, P))
     y = friedman1(X) + rng.normal(size=500)
-    settings = BartSettings(trees=30, burn_in=200, draws=200, chains=2)
-    ours = BartFit(X, y, settings=settings, scale=Scale.of(y), seed=1).draws(queries).T
+    ours = small_fit(X, y, seed=1).draws(queries).T
 
     def direct(seed: int) -> np.ndarray:
         fit = Bart(
@@ -36,21 +37,21 @@ def test_mean_and_interval_agree_with_bartz_called_directly() -> None:
             y.astype(np.float32),
             sparse=SparseConfig(theta=1.0),
             num_trees=30,
-            n_burn=200,
-            n_save=200,
+            n_burn=100,
+            n_save=100,
             num_chains=2,
             num_chain_devices=None,
             printevery=None,
             seed=seed,
             init_kw={
-                "p_nonterminal": settings.split_probabilities,
+                "p_nonterminal": SMALL.split_probabilities,
                 "min_points_per_decision_node": None,
             },
         )
         return np.asarray(fit.predict(queries.T.astype(np.float32), kind="mean_samples"))
 
     theirs, again = direct(2), direct(3)
-    assert ours.shape == theirs.shape == (400, 64)
+    assert ours.shape == theirs.shape == (R, 64)
     sd = theirs.std(axis=0)
     assert ours.std(axis=0).mean() == pytest.approx(sd.mean(), rel=0.25)
     # Chains this short differ by most of a posterior sd; ours may differ from theirs as theirs do.
@@ -66,66 +67,70 @@ def test_mean_and_interval_agree_with_bartz_called_directly() -> None:
 
 def test_fit_follows_the_units_of_contexts_and_rewards(rng: Generator) -> None:
     # Powers of two change no digit, so that the chains are the same.
-    X, y = rng.random((60, 2)), rng.normal(size=60)
+    X, y = rng.random((60, P)), rng.normal(size=60)
     plain = small_fit(X, y).draws(X)
     np.testing.assert_allclose(small_fit(8 * X, 1024 * y).draws(8 * X), 1024 * plain, rtol=1e-6)
 
 
 def test_large_offsets_lose_no_precision(rng: Generator) -> None:
-    X, y = rng.random((60, 2)), rng.normal(size=60)
-    X[:, 1] = 0.0
+    X, y = rng.random((60, P)), rng.normal(size=60)
+    X[:, 1:] = 0.0
     plain, moved = small_fit(X, y).draws(X), small_fit(1e6 + X, 1e7 + y).draws(1e6 + X) - 1e7
     assert np.corrcoef(plain.mean(axis=1), moved.mean(axis=1))[0, 1] > 0.5
     assert moved.std() == pytest.approx(plain.std(), rel=0.5)
 
 
 def test_missing_values_have_a_place_of_their_own(rng: Generator) -> None:
-    X = rng.random((200, 2))
+    X = rng.random((200, P))
     X[:100, 0] = np.nan
     y = np.where(np.isnan(X[:, 0]), 5.0, 0.0) + 0.1 * rng.normal(size=200)
-    found = small_fit(X, y).draws(np.array([[np.nan, 0.5], [0.3, 0.5], [0.9, 0.5]])).mean(axis=1)
+    found = (
+        small_fit(X, y)
+        .draws(np.array([[first, 0.5, 0.5, 0.5, 0.5] for first in (np.nan, 0.3, 0.9)]))
+        .mean(axis=1)
+    )
     np.testing.assert_allclose(found, [5, 0, 0], atol=1.0)
 
 
 def test_equal_rewards_take_the_reach_of_all_rewards() -> None:
-    X = np.random.default_rng(0).random((5, 2))
+    X = np.random.default_rng(0).random((5, P))
     constant = small_fit(X, np.ones(5)).draws(X[:2])
-    np.testing.assert_array_equal(constant, np.ones((2, 40)))
+    np.testing.assert_array_equal(constant, np.ones((2, R)))
     unsure = small_fit(X, np.ones(5), scale=Scale(0.5, 0.5)).draws(X[:2])
     assert (unsure.std(axis=1) > 0.01).all()
 
 
 def test_equal_contexts_and_single_rows_are_fitted() -> None:
-    X, y = np.full((6, 2), 0.3), np.array([0.0, 1.0, 2.0, 0.0, 1.0, 2.0])
+    X, y = np.full((6, P), 0.3), np.array([0.0, 1.0, 2.0, 0.0, 1.0, 2.0])
     draws = small_fit(X, y).draws(X[:1])
     assert abs(draws.mean() - 1.0) < 1.0
     assert np.isfinite(small_fit(X[:1], y[:1], scale=Scale.of(y)).draws(X[:1])).all()
 
 
 def test_queries_of_any_number_are_answered_row_by_row(rng: Generator) -> None:
-    X, y = rng.random((60, 2)), rng.normal(size=60)
-    fit, queries = small_fit(X, y), rng.random((75, 2))
+    X, y = rng.random((60, P)), rng.normal(size=60)
+    fit, queries = small_fit(X, y), rng.random((75, P))
     together = fit.draws(queries)
-    assert together.shape == (75, 40)
+    assert together.shape == (75, R)
     for i in (0, 63, 64, 74):
         np.testing.assert_allclose(fit.draws(queries[i : i + 1])[0], together[i], atol=1e-5)
-    assert fit.draws(queries[:0]).shape == (0, 40)
+    assert fit.draws(queries[:0]).shape == (0, R)
 
 
 def test_no_draw_is_used_twice_before_all_were(rng: Generator) -> None:
     policy = make("bf-ts", arms=2, bart=SMALL)
-    X = rng.random((40, 2))
+    X = rng.random((40, P))
     policy.update(X, arm=[0, 1] * 20, reward=rng.normal(size=40))
     for _ in range(2):
-        policy.decide(np.tile(X[0], (40, 1)), rng=rng)
+        policy.decide(np.tile(X[0], (R, 1)), rng=rng)
         for k in range(2):
-            assert sorted(policy._order[:, k]) == list(range(40))
-        assert policy._used == 40
+            assert sorted(policy._order[:, k]) == list(range(R))
+        assert policy._used == R
 
 
 def test_propensities_are_shares_of_the_draws_left(rng: Generator) -> None:
     policy = make("bf-ts", arms=2, bart=SMALL)
-    X = rng.random((40, 2))
+    X = rng.random((40, P))
     policy.update(X, arm=[0, 1] * 20, reward=rng.normal(size=40))
     decisions = policy.decide(np.tile(X[0], (30, 1)), rng=rng)
     values = policy._evaluate(X[:1])[0].values
