@@ -67,8 +67,8 @@ def gap_boxes(found: Sequence[PolicyValue]) -> Figure:
                 np.arange(1, len(chosen) + 1), [gap.difference.value for gap in chosen], "D", color="#D55E00"
             )
             panel.axhline(0, color="#999999", linewidth=0.8)
-            when = "at the end" if measure == "final" else "on average over the horizon"
-            panel.set(title=f"Lead over the best other policy {when}, {_TITLES[estimator]}")
+            when = "at the end" if measure == "final" else "on average"
+            panel.set(title=f"Lead over the best other {when}, {_TITLES[estimator]}")
             panel.tick_params(axis="x", labelrotation=20)
             _plain(panel)
     return figure
