@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent
 def main() -> None:
     contestants = [PolicySpec("pfn-ts")]
     contestants += [PolicySpec(name) for name in RIVALS if name in policies.names()]
-    specs = plan(scenarios=SCENARIOS, policies=contestants, horizon=10_000, replications=5, seed=42)
+    specs = plan(scenarios=SCENARIOS, policies=contestants, horizon=10_000, replications=2, seed=42)
     regret_curves(run_with_bars(specs, store=RunStore(FOLDER.parent / "runs")), FOLDER / "regret.png")
 
 
