@@ -22,8 +22,6 @@ ROWS_AT_ONCE = {"cpu": 256, "cuda": 2048, "mps": 1024}
 """Rows added to the cache in one pass."""
 CELLS_AT_ONCE = {"cpu": 4096, "cuda": 262_144, "mps": 65_536}
 """Query cells in one pass: on a CPU few enough for their tokens to stay near the processor."""
-FEW_QUERIES = 4
-"""Up to so many queries, all prefixes are one batch over the whole cache; beyond, each is its own slice."""
 
 
 class EmbeddedSequence:
@@ -165,29 +163,17 @@ class _Cache:
     def predict(self, network: CausalPFN, x: Tensor, sizes: list[int]) -> tuple[Tensor, Tensor]:
         """Predict queries (q, P): means (S, q) after each prefix, and quantiles (q, Q) after the last."""
         q = len(x)
-        position = torch.tensor(sizes, device=self._device).repeat_interleave(
-            q
-        )  # tokens: sizes outside, queries inside
-        mask = (
-            torch.arange(max(sizes) + 1, device=self._device) <= position[:, None]
-            if q <= FEW_QUERIES
-            else None
-        )
+        # Tokens: sizes outside, queries inside. All are one batch but for attention, where each size has its
+        # own slice of the cache; that beats masks over the whole of it even for a single query.
+        position = torch.tensor(sizes, device=self._device).repeat_interleave(q)
 
         def attend(block: CausalBlock, h: Tensor) -> Tensor:
             key, value = (held.upto(max(sizes) + 1) for held in self._of(block))
-            query = block.queries(block.norm(h), position)
-            if mask is not None:
-                seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-            else:
-                seen = torch.cat(
-                    [
-                        F.scaled_dot_product_attention(part, key[:, :, : t + 1], value[:, :, : t + 1])
-                        for t, part in zip(sizes, query.split(q, 2), strict=True)
-                    ],
-                    2,
-                )
-            return block.finish(h, seen)
+            seen = [
+                F.scaled_dot_product_attention(part, key[:, :, : t + 1], value[:, :, : t + 1])
+                for t, part in zip(sizes, block.queries(block.norm(h), position).split(q, 2), strict=True)
+            ]
+            return block.finish(h, torch.cat(seen, 2))
 
         cells = network.cells(x[None], self._identity) + network.cells.target.unknown
         h = cells.repeat(1, len(sizes), 1, 1)  # (1, S * q, P, c)
