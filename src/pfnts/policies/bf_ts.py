@@ -46,6 +46,12 @@ class BFTS(RefittingPolicy[Draws]):
         Rewards of each arm to see first, at least 1.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
+
+    Examples
+    --------
+    >>> policy = BFTS(arms=["a", "b"], bart=BartSettings(trees=20))
+    >>> policy.decide([0.5], rng=np.random.default_rng(0)).arm  # the warm-up begins
+    'a'
     """
 
     name = "bf-ts"
