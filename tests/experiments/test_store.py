@@ -31,7 +31,7 @@ def test_what_is_saved_is_loaded(store: RunStore, trajectory: Trajectory) -> Non
     store.save(SPEC, trajectory)
     assert SPEC in store
     loaded = store.load(SPEC)
-    for name in ("arms", "rewards", "regret", "propensities"):
+    for name in ("arms", "rewards", "regret", "propensities", "fixed"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(trajectory, name))
     assert loaded.seconds == trajectory.seconds
 
@@ -42,9 +42,20 @@ def test_run_json_says_what_produced_it(store: RunStore, trajectory: Trajectory)
     assert parameters["scenario"] == "friedman"
     assert parameters["policy"] == {"name": "uniform", "options": {}}
     assert (parameters["horizon"], parameters["replication"], parameters["seed"]) == (30, 0, 42)
-    assert set(parameters["versions"]) == {"python", "numpy", "scipy", "torch"}
-    assert "pfnts" in parameters["producer"]
+    assert {"python", "pfnts", "numpy", "scipy", "torch"} <= set(parameters["versions"])
+    assert parameters["machine"]["cores"] >= 1
+    assert parameters["machine"]["cpu"]
+    assert parameters["seconds"] == trajectory.seconds
+    assert parameters["rounds"] == 30
+    assert parameters["producer"] == {"pfnts": parameters["versions"]["pfnts"], "format": "2"}
     assert parameters["total_regret"] == pytest.approx(trajectory.total_regret)
+
+
+def test_run_json_names_the_machine_that_made_it(store: RunStore, trajectory: Trajectory) -> None:
+    elsewhere = {"versions": {"python": "3.99"}, "machine": {"cpu": "abacus", "cores": 96}}
+    store.save(SPEC, trajectory, made=elsewhere)
+    parameters = json.loads((store.folder(SPEC) / "run.json").read_text())
+    assert {name: parameters[name] for name in elsewhere} == elsewhere
 
 
 @pytest.mark.parametrize(
@@ -111,11 +122,20 @@ def test_saving_again_keeps_the_first(store: RunStore, trajectory: Trajectory) -
         rewards=trajectory.rewards,
         regret=trajectory.regret,
         propensities=trajectory.propensities,
+        fixed=trajectory.fixed,
         seconds=99.0,
     )
     store.save(SPEC, later)
     assert (store.folder(SPEC) / "run.json").read_bytes() == before
     assert len(list(store.root.iterdir())) == 1
+
+
+def test_run_of_an_earlier_format_is_refused_by_its_number(store: RunStore, trajectory: Trajectory) -> None:
+    store.save(SPEC, trajectory)
+    path = store.folder(SPEC) / "run.json"
+    path.write_text(path.read_text().replace('"format": "2"', '"format": "1"'))
+    with pytest.raises(CorruptRunError, match="written in format 1, where this version reads format 2"):
+        list(store)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ def finished(*, scenario: str = "friedman", replication: int, regret: float, hor
         rewards=np.zeros(4),
         regret=np.full(4, regret / 4),
         propensities=np.full((4, 2), 0.5),
+        fixed=np.zeros(2),
         seconds=float(replication),
     )
     return Run(spec, trajectory)

@@ -66,6 +66,7 @@ def test_trajectory_by_hand(environment: Environment, rng: Generator) -> None:
     np.testing.assert_array_equal(trajectory.regret, [2.0, 2.0, 0.5, 0.0, 8.0])
     np.testing.assert_array_equal(trajectory.cumulative_regret, [2.0, 4.0, 4.5, 4.5, 12.5])
     np.testing.assert_array_equal(trajectory.propensities, np.eye(2)[[0, 1, 0, 1, 0]])
+    np.testing.assert_array_equal(trajectory.fixed, [10.5, 2.0])
     assert trajectory.total_regret == 12.5
     assert trajectory.horizon == 5
     assert trajectory.seconds > 0
@@ -87,7 +88,9 @@ def test_unknown_propensities_are_nan(environment: Environment, rng: Generator) 
 
 def test_horizon_stops_early(environment: Environment, rng: Generator) -> None:
     policy = RoundRobin(("a", "b"))
-    assert simulate(policy, environment, rng=rng, horizon=3).horizon == 3
+    trajectory = simulate(policy, environment, rng=rng, horizon=3)
+    assert trajectory.horizon == 3
+    np.testing.assert_array_equal(trajectory.fixed, [2.5, 2.0])
     assert len(policy.told) == 3
 
 
@@ -160,5 +163,18 @@ def test_trajectory_arrays_must_have_one_length() -> None:
             rewards=np.zeros(3),
             regret=np.zeros(2),
             propensities=np.zeros((2, 2)),
+            fixed=np.zeros(2),
+            seconds=0.0,
+        )
+
+
+def test_fixed_must_have_one_entry_an_arm() -> None:
+    with pytest.raises(ValueError, match=r"fixed must have one entry an arm, \(2,\), got \(3,\)"):
+        Trajectory(
+            arms=np.zeros(2, dtype=np.int64),
+            rewards=np.zeros(2),
+            regret=np.zeros(2),
+            propensities=np.zeros((2, 2)),
+            fixed=np.zeros(3),
             seconds=0.0,
         )

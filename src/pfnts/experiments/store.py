@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import shutil
 import tempfile
 import zipfile
@@ -17,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from pfnts.experiments.provenance import provenance
 from pfnts.experiments.spec import RunSpec
 from pfnts.simulation import Trajectory
 
-_FORMAT = 1
-_ARRAYS = ("arms", "rewards", "regret", "propensities")
+_FORMAT = 2
+_ARRAYS = ("arms", "rewards", "regret", "propensities", "fixed")
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,25 @@ class RunStore:
             raise KeyError(f"no such run in {self.root}: {spec.describe()}")
         return _read(self.folder(spec)).trajectory
 
-    def save(self, spec: RunSpec, trajectory: Trajectory) -> None:
-        """Add a finished run; one that is already there stays as it is."""
+    def save(self, spec: RunSpec, trajectory: Trajectory, *, made: dict[str, Any] | None = None) -> None:
+        """Add a finished run; one that is already there stays as it is.
+
+        Parameters
+        ----------
+        spec
+            What was run.
+        trajectory
+            What came of it.
+        made
+            Versions and machine, where another process made it; this one's when left out.
+        """
         self.root.mkdir(parents=True, exist_ok=True)
         # Beside its final place, because a rename is atomic only within one file system.
         temporary = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=self.root))
         try:
             arrays = {name: getattr(trajectory, name) for name in _ARRAYS}
             np.savez_compressed(temporary / "trajectory.npz", **arrays)
-            parameters = json.dumps(_parameters(spec, trajectory), indent=2)
+            parameters = json.dumps(_parameters(spec, trajectory, made), indent=2)
             (temporary / "run.json").write_text(parameters + "\n", encoding="utf-8")
             temporary.chmod(0o755)
             try:
@@ -115,13 +125,13 @@ def producer(spec: RunSpec) -> dict[str, str]:
     return software if backbone is None else {**software, "backbone": backbone}
 
 
-def _parameters(spec: RunSpec, trajectory: Trajectory) -> dict[str, Any]:
-    libraries = ("numpy", "scipy", "torch")
+def _parameters(spec: RunSpec, trajectory: Trajectory, made: dict[str, Any] | None) -> dict[str, Any]:
     return {
         **spec.describe(),
         "producer": producer(spec),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in libraries}},
+        **(provenance() if made is None else made),
         "seconds": trajectory.seconds,
+        "rounds": trajectory.horizon,
         "total_regret": trajectory.total_regret,
     }
 
@@ -129,6 +139,7 @@ def _parameters(spec: RunSpec, trajectory: Trajectory) -> dict[str, Any]:
 def _read(folder: Path) -> Run:
     try:
         parameters = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        _check_format(parameters["producer"]["format"])
         with np.load(folder / "trajectory.npz", allow_pickle=False) as file:
             arrays = {name: file[name] for name in _ARRAYS}
         spec = RunSpec.from_description(parameters)
@@ -137,3 +148,8 @@ def _read(folder: Path) -> Run:
         raise CorruptRunError(
             f"{folder} must hold a finished run, got {error!r}; delete it to run it anew"
         ) from error
+
+
+def _check_format(found: str) -> None:
+    if found != str(_FORMAT):
+        raise ValueError(f"a run written in format {found}, where this version reads format {_FORMAT}")

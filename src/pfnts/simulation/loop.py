@@ -127,9 +127,21 @@ def simulate(
     regret = pseudo_regret(environment.means[:rounds], arms)
     if progress is not None:
         progress(rounds, float(regret.sum()))
-    return Trajectory(arms=arms, rewards=received, regret=regret, propensities=propensities, seconds=seconds)
+    return Trajectory(
+        arms=arms,
+        rewards=received,
+        regret=regret,
+        propensities=propensities,
+        fixed=fixed_regret(environment.means[:rounds]),
+        seconds=seconds,
+    )
 
 
 def pseudo_regret(means: NDArray[np.float64], arms: NDArray[np.int64]) -> NDArray[np.float64]:
     """Mean reward (T,) lost by pulling ``arms`` (T,) instead of the best by ``means`` (T, K)."""
     return np.asarray(means.max(axis=1) - means[np.arange(len(arms)), arms], dtype=np.float64)
+
+
+def fixed_regret(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean reward (K,) lost by pulling one arm throughout, by ``means`` (T, K)."""
+    return np.asarray((means.max(axis=1, keepdims=True) - means).sum(axis=0), dtype=np.float64)

@@ -16,10 +16,10 @@ class Trajectory:
     --------
     >>> trajectory = Trajectory(
     ...     arms=np.array([0, 1]), rewards=np.array([0.5, 2.0]), regret=np.array([1.0, 0.0]),
-    ...     propensities=np.full((2, 2), 0.5), seconds=0.1,
+    ...     propensities=np.full((2, 2), 0.5), fixed=np.array([1.0, 2.0]), seconds=0.1,
     ... )
-    >>> trajectory.horizon, trajectory.total_regret
-    (2, 1.0)
+    >>> trajectory.horizon, trajectory.total_regret, float(trajectory.fixed.min())
+    (2, 1.0, 1.0)
     """
 
     arms: NDArray[np.int64]
@@ -30,6 +30,8 @@ class Trajectory:
     """(T,) mean reward lost in each round against the best arm."""
     propensities: NDArray[np.float64]
     """(T, K) probability with which the policy would have pulled each arm; NaN where it does not say."""
+    fixed: NDArray[np.float64]
+    """(K,) regret of pulling the same arm in all these rounds: what a policy without contexts could reach."""
     seconds: float
     """Wall-clock time of all rounds together."""
 
@@ -39,6 +41,10 @@ class Trajectory:
             raise ValueError(
                 "arms, rewards, regret and propensities must have one entry a round, got lengths "
                 f"{len(self.arms)}, {len(self.rewards)}, {len(self.regret)} and {len(self.propensities)}"
+            )
+        if self.fixed.shape != self.propensities.shape[1:]:
+            raise ValueError(
+                f"fixed must have one entry an arm, {self.propensities.shape[1:]}, got {self.fixed.shape}"
             )
 
     @property

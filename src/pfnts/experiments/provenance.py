@@ -1,0 +1,60 @@
+"""Where and with what a run was made: kept beside it, and no part of its identity."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+_LIBRARIES = ("pfnts", "numpy", "scipy", "torch", "scikit-learn", "xgboost", "jax", "bartz", "ray")
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+def provenance() -> dict[str, Any]:
+    """Versions of the software at hand, and the machine it runs on, as plain JSON values.
+
+    Examples
+    --------
+    >>> sorted(provenance())
+    ['machine', 'versions']
+    """
+    return {"versions": versions(), "machine": {"cpu": cpu_model(), "cores": cores()}}
+
+
+def versions() -> dict[str, str]:
+    """Version of Python and of every library at hand that a policy may use."""
+    found = {"python": platform.python_version()}
+    for library in _LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def cores() -> int:
+    """Count the cores this process may use, which in a container may be fewer than the machine has.
+
+    Examples
+    --------
+    >>> cores() >= 1
+    True
+    """
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows have no such call
+        return os.cpu_count() or 1
+
+
+@cache
+def cpu_model() -> str:
+    """Name the processor."""
+    try:
+        lines = _CPUINFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.processor() or platform.machine())
