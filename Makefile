@@ -35,7 +35,7 @@ clean:
 # torch comes first: the other packages then find it, and never pull in another version.
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) torch
-	$(PIP) --editable ".[baselines,bench,dev]"
+	$(PIP) --editable ".[baselines,bench,ray,dev]"
 	touch $@ $(VENV)/.ready-demo
 
 # What the demo needs is a part of that, and quicker to install.
