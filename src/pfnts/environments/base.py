@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +21,22 @@ class Environment:
     """(T, K) mean reward of every arm in every round."""
     rewards: NDArray[np.float64]
     """(T, K) the reward each arm would pay in each round."""
+    arms: tuple[str, ...] | None = None
+    """(K,) what the arms are called, where they have names."""
+    features: tuple[str, ...] | None = None
+    """(P,) what the features are called, where they have names."""
 
     def __post_init__(self) -> None:
         if self.means.shape != self.rewards.shape or len(self.contexts) != len(self.means):
             raise ValueError(
                 "contexts (T, P), means (T, K) and rewards (T, K) must agree, got "
                 f"{self.contexts.shape}, {self.means.shape} and {self.rewards.shape}"
+            )
+        if self.arms is not None and len(self.arms) != self.n_arms:
+            raise ValueError(f"arms must name all {self.n_arms} arms, got {len(self.arms)} names")
+        if self.features is not None and len(self.features) != self.contexts.shape[1]:
+            raise ValueError(
+                f"features must name all {self.contexts.shape[1]} features, got {len(self.features)} names"
             )
 
     @property
@@ -37,3 +48,20 @@ class Environment:
     def n_arms(self) -> int:
         """Number of arms K."""
         return int(self.means.shape[1])
+
+
+def checked_horizon(horizon: object) -> int:
+    """Give a number of rounds back, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> checked_horizon(100)
+    100
+    """
+    try:
+        rounds = operator.index(horizon)  # type: ignore[arg-type]
+    except TypeError:
+        raise ValueError(f"horizon must be a positive integer, got {horizon!r}") from None
+    if rounds < 1:
+        raise ValueError(f"horizon must be a positive integer, got {horizon}")
+    return rounds

@@ -108,6 +108,8 @@ class DrinklessScenario:
     """Number of arms K."""
     people: int = PEOPLE
     """Number of people."""
+    needs_context: bool | None = True
+    """The standard message works for light drinkers, the new ones for heavy drinkers."""
 
     def environment(self, *, horizon: int, rng: Generator) -> Environment:
         """Draw the people, then what each would do on every evening, whatever the message."""

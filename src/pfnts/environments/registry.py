@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import operator
+import os
+from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from numpy.random import Generator
 
-from pfnts.environments.base import Environment
+from pfnts.environments.base import Environment, checked_horizon
 from pfnts.environments.drinkless import DrinklessScenario
-from pfnts.environments.synthetic import SCENARIOS
+from pfnts.environments.openml import SCENARIOS as OPENML
+from pfnts.environments.openml import OpenMLScenario
+from pfnts.environments.synthetic import SCENARIOS as SYNTHETIC
 
 
 class Scenario(Protocol):
@@ -35,12 +39,17 @@ class Scenario(Protocol):
         """Number of arms K."""
         ...
 
+    @property
+    def needs_context(self) -> bool | None:
+        """False where one arm is best at every context, True where none is, None where nobody has checked."""
+        ...
+
     def environment(self, *, horizon: int, rng: Generator) -> Environment:
         """Draw an environment of ``horizon`` rounds."""
         ...
 
 
-_ALL: tuple[Scenario, ...] = (*SCENARIOS, DrinklessScenario())
+_ALL: tuple[Scenario, ...] = (*SYNTHETIC, *OPENML, DrinklessScenario())
 _SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
 
 
@@ -74,7 +83,9 @@ def describe(name: str) -> Scenario:
     return _SCENARIOS[name]
 
 
-def make(name: str, *, horizon: int, rng: Generator) -> Environment:
+def make(
+    name: str, *, horizon: int, rng: Generator, data: str | os.PathLike[str] | None = None
+) -> Environment:
     """Draw an environment.
 
     Parameters
@@ -82,10 +93,13 @@ def make(name: str, *, horizon: int, rng: Generator) -> Environment:
     name
         One of `names`.
     horizon
-        Number of rounds.
+        Number of rounds; an OpenML scenario has at most 10,000, and no more than its dataset has rows.
     rng
         Where functions, contexts and rewards come from. The same generator state gives the same
         environment, and a longer horizon continues a shorter one.
+    data
+        Folder with the tables of OpenML scenarios; that of the environment variable PFNTS_DATA when left
+        out. A table that is not there is downloaded once. Other scenarios need none.
 
     Examples
     --------
@@ -95,10 +109,7 @@ def make(name: str, *, horizon: int, rng: Generator) -> Environment:
     ((100, 5), (100, 2), (100, 2))
     """
     scenario = describe(name)
-    try:
-        rounds = operator.index(horizon)
-    except TypeError:
-        raise ValueError(f"horizon must be a positive integer, got {horizon!r}") from None
-    if rounds < 1:
-        raise ValueError(f"horizon must be a positive integer, got {horizon}")
+    rounds = checked_horizon(horizon)
+    if data is not None and isinstance(scenario, OpenMLScenario):
+        scenario = replace(scenario, data=Path(data))
     return scenario.environment(horizon=rounds, rng=rng)

@@ -40,6 +40,8 @@ class SyntheticScenario:
     """Draws the mean reward functions of one replication."""
     draw_noise: Callable[[Generator], Vector]
     """Draws the noise variance of every arm, (K,)."""
+    needs_context: bool | None = True
+    """Whether different contexts have different best arms; False where one arm is best at all of them."""
 
     def environment(self, *, horizon: int, rng: Generator) -> Environment:
         """Draw the functions, then ``horizon`` rounds; a longer horizon continues a shorter one."""
@@ -125,6 +127,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_arms=2,
         draw_means=_shared(friedman1),
         draw_noise=_constant_noise(1.0, 2),
+        needs_context=False,
     ),
     SyntheticScenario(
         name="friedman2",
@@ -133,6 +136,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_arms=2,
         draw_means=_shared(friedman2),
         draw_noise=_constant_noise(1.0, 2),
+        needs_context=False,
     ),
     SyntheticScenario(
         name="friedman3",
@@ -141,6 +145,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_arms=2,
         draw_means=_shared(friedman3),
         draw_noise=_constant_noise(1.0, 2),
+        needs_context=False,
     ),
     SyntheticScenario(
         name="friedman-sparse",
@@ -149,6 +154,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_arms=2,
         draw_means=_shared(friedman1),
         draw_noise=_constant_noise(1.0, 2),
+        needs_context=False,
     ),
     SyntheticScenario(
         name="friedman-sparse-disjoint",
@@ -165,6 +171,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_arms=2,
         draw_means=_shared(friedman1),
         draw_noise=_heteroscedastic_noise,
+        needs_context=False,
     ),
     SyntheticScenario(
         name="synbart",
