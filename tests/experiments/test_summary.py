@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pfnts.experiments import PolicySpec, Run, RunSpec, summarize
-from pfnts.experiments.published import REGRET
 from pfnts.simulation import Trajectory
 
 
@@ -53,9 +52,3 @@ def test_scenarios_and_horizons_are_kept_apart() -> None:
 def test_published_figure_appears_for_its_horizon_only() -> None:
     rows = summarize([finished(replication=0, regret=1), finished(replication=0, regret=1, horizon=10_000)])
     assert [row.published for row in rows] == [None, 233.0]
-
-
-def test_published_table_has_a_figure_for_every_scenario() -> None:
-    scenarios = set(REGRET["pfn-ts"])
-    assert len(scenarios) == 8
-    assert all(set(row) == scenarios for row in REGRET.values())
