@@ -10,6 +10,7 @@ from typing import Protocol
 from numpy.random import Generator
 
 from pfnts.environments.base import Environment, checked_horizon
+from pfnts.environments.contextual import SCENARIOS as CONTEXTUAL
 from pfnts.environments.drinkless import DrinklessScenario
 from pfnts.environments.openml import SCENARIOS as OPENML
 from pfnts.environments.openml import OpenMLScenario
@@ -49,7 +50,7 @@ class Scenario(Protocol):
         ...
 
 
-_ALL: tuple[Scenario, ...] = (*SYNTHETIC, *OPENML, DrinklessScenario())
+_ALL: tuple[Scenario, ...] = (*SYNTHETIC, *CONTEXTUAL, *OPENML, DrinklessScenario())
 _SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
 
 

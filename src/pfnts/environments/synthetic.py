@@ -20,7 +20,7 @@ MeanRewards = Callable[[Matrix], Matrix]
 
 @dataclass(frozen=True)
 class SyntheticScenario:
-    """A recipe for environments with uniform contexts and Gaussian noise.
+    """A recipe for environments: draw functions, contexts and rewards.
 
     Examples
     --------
@@ -38,19 +38,24 @@ class SyntheticScenario:
     """Number of arms K."""
     draw_means: Callable[[Generator], MeanRewards]
     """Draws the mean reward functions of one replication."""
-    draw_noise: Callable[[Generator], Vector]
-    """Draws the noise variance of every arm, (K,)."""
+    draw_noise: Callable[[Generator], Vector] | None
+    """Draws the noise variance of every arm, (K,); None where rewards are 0 or 1 and the means chances."""
     needs_context: bool | None = True
     """Whether different contexts have different best arms; False where one arm is best at all of them."""
+    place: Callable[[Matrix], Matrix] = lambda uniform: uniform
+    """Moves contexts (T, P), which are uniform on the unit cube, to where they should be."""
 
     def environment(self, *, horizon: int, rng: Generator) -> Environment:
         """Draw the functions, then ``horizon`` rounds; a longer horizon continues a shorter one."""
         for_means, for_noise, for_contexts, for_rewards = rng.spawn(4)
         mean_rewards = self.draw_means(for_means)
-        variances = self.draw_noise(for_noise)
-        contexts = for_contexts.random((horizon, self.n_features))
+        contexts = self.place(for_contexts.random((horizon, self.n_features)))
         means = mean_rewards(contexts)
-        rewards = means + np.sqrt(variances) * for_rewards.standard_normal(means.shape)
+        if self.draw_noise is None:
+            rewards = (for_rewards.random(means.shape) < means).astype(np.float64)
+        else:
+            variances = self.draw_noise(for_noise)
+            rewards = means + np.sqrt(variances) * for_rewards.standard_normal(means.shape)
         return Environment(name=self.name, contexts=contexts, means=means, rewards=rewards)
 
 
@@ -89,7 +94,8 @@ def _shared(first_arm: Callable[[Matrix], Vector]) -> Callable[[Generator], Mean
     return lambda _: means
 
 
-def _disjoint(_: Generator) -> MeanRewards:
+def disjoint(_: Generator) -> MeanRewards:
+    """Friedman's first function of the context for arm 1, of the context read backwards for arm 2."""
     return lambda x: np.column_stack([friedman1(x), friedman1(x[:, ::-1])])
 
 
@@ -103,7 +109,8 @@ def _synbart(rng: Generator) -> MeanRewards:
     return lambda x: np.column_stack([arm(x) for arm in arms])
 
 
-def _constant_noise(variance: float, n_arms: int) -> Callable[[Generator], Vector]:
+def constant_noise(variance: float, n_arms: int) -> Callable[[Generator], Vector]:
+    """Give all arms the same noise variance in every replication."""
     return lambda _: np.full(n_arms, variance)
 
 
@@ -118,7 +125,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_features=10,
         n_arms=3,
         draw_means=_linear,
-        draw_noise=_constant_noise(1.0, 3),
+        draw_noise=constant_noise(1.0, 3),
     ),
     SyntheticScenario(
         name="friedman",
@@ -126,7 +133,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_features=5,
         n_arms=2,
         draw_means=_shared(friedman1),
-        draw_noise=_constant_noise(1.0, 2),
+        draw_noise=constant_noise(1.0, 2),
         needs_context=False,
     ),
     SyntheticScenario(
@@ -135,7 +142,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_features=5,
         n_arms=2,
         draw_means=_shared(friedman2),
-        draw_noise=_constant_noise(1.0, 2),
+        draw_noise=constant_noise(1.0, 2),
         needs_context=False,
     ),
     SyntheticScenario(
@@ -144,7 +151,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_features=5,
         n_arms=2,
         draw_means=_shared(friedman3),
-        draw_noise=_constant_noise(1.0, 2),
+        draw_noise=constant_noise(1.0, 2),
         needs_context=False,
     ),
     SyntheticScenario(
@@ -153,7 +160,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_features=20,
         n_arms=2,
         draw_means=_shared(friedman1),
-        draw_noise=_constant_noise(1.0, 2),
+        draw_noise=constant_noise(1.0, 2),
         needs_context=False,
     ),
     SyntheticScenario(
@@ -161,8 +168,8 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         description="twenty features; arm 2 is Friedman's first function of the last five, reversed",
         n_features=20,
         n_arms=2,
-        draw_means=_disjoint,
-        draw_noise=_constant_noise(1.0, 2),
+        draw_means=disjoint,
+        draw_noise=constant_noise(1.0, 2),
     ),
     SyntheticScenario(
         name="friedman-heteroscedastic",
@@ -179,7 +186,7 @@ SCENARIOS: tuple[SyntheticScenario, ...] = (
         n_features=4,
         n_arms=3,
         draw_means=_synbart,
-        draw_noise=_constant_noise(0.01, 3),
+        draw_noise=constant_noise(0.01, 3),
     ),
 )
-"""Every synthetic scenario, in the order of the paper's appendix."""
+"""Every synthetic scenario of the paper, in the order of the paper's appendix."""
