@@ -115,17 +115,17 @@ def test_report_is_one_page_with_all_its_pictures(small: Log, tmp_path: Path) ->
     found = values(small, list(replay_all(small, planned(small))))
     page = write_report(small, found, tmp_path / "new" / "page.html", title="A & B").read_text()
     assert "<h1>A &amp; B</h1>" in page
-    assert page.count("data:image/png;base64,") == 3
+    assert (page.count("data-board="), page.count("<figure>")) == (1, 2)
     assert not re.search(r"(src|href)=.?(http|/)", page)
     for gap in all_gaps(found, "snips"):
         assert f"{gap.difference.value:+.4f}" in page
-    assert f"<td>{found[0].final('snips').value:.4f} [" in page
+    assert f">{found[0].final('snips').value:.4f} [" in page
 
 
 def test_report_of_one_policy_without_replicates(small: Log, tmp_path: Path) -> None:
     found = values(small, list(replay_all(small, plan_replays(small, [TS], replicates={TS: 0}, seed=3))))
     page = write_report(small, found, tmp_path / "page.html", title="one").read_text()
-    assert page.count("data:image/png;base64,") == 2
+    assert (page.count("data-board="), page.count("<figure>")) == (1, 1)
     with pytest.raises(ValueError, match="at least one policy"):
         write_report(small, [], tmp_path / "page.html", title="none")
 

@@ -9,6 +9,7 @@ from pfnts.cli.evaluate_backbone import evaluate_backbone
 from pfnts.cli.info import info
 from pfnts.cli.ope import ope
 from pfnts.cli.pretrain import pretrain
+from pfnts.cli.report import report
 from pfnts.cli.run import run
 from pfnts.cli.scenarios import scenarios
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(run)
+app.command()(report)
 app.command()(ope)
 app.command()(scenarios)
 app.command()(evaluate_backbone)

@@ -1,28 +1,54 @@
-"""Regret curves."""
+"""Regret curves, and what all pictures share."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pfnts import policies
+from pfnts.experiments.outcomes import Outcome, bands, condense
 from pfnts.experiments.store import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Told apart in every common form of colour blindness.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLOURS = (
+    "#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#009E73",
+    "#56B4E9", "#882255", "#332288", "#444444", "#999999",
+)  # fmt: skip
+"""On white. The first six are those of Okabe and Ito, told apart in all common forms of colour blindness."""
+DARK_COLOURS = (
+    "#4DA3E8", "#F2B233", "#FF7F4D", "#E89AC7", "#2CC796",
+    "#96DAFF", "#D0629C", "#9B8CF0", "#C8C8C8", "#858585",
+)  # fmt: skip
+"""The same on black."""
+DASHES = ("", "", "7 3", "", "", "7 3", "2 2", "2 2", "7 3", "2 2")
+"""Lengths of dashes and gaps, so that nobody has to rely on the colour."""
+
+# Before it the arms are merely pulled in turn.
+FIRST_ROUND = 10
+
+
+def style_of(policy: str) -> int:
+    """Which colour and dashes a policy has, in every picture.
+
+    Examples
+    --------
+    >>> COLOURS[style_of("pfn-ts")]
+    '#0072B2'
+    """
+    return policies.names().index(policy) % len(COLOURS)
 
 
 def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
     """Draw mean cumulative regret over rounds, a panel for each scenario, and save it.
 
     Both axes are logarithmic: a policy that never learns is a straight line, one that has learned is flat.
-    The band is one standard error over replications to either side.
+    The band is one standard deviation over replications to either side.
 
     Parameters
     ----------
@@ -31,46 +57,73 @@ def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
     path
         Where the picture goes; its suffix decides the format.
     """
-    groups: dict[str, dict[str, list[Run]]] = {}
+    groups: dict[str, dict[str, list[Outcome]]] = {}
     for run in runs:
-        groups.setdefault(run.spec.scenario, {}).setdefault(run.spec.policy.label, []).append(run)
+        groups.setdefault(run.spec.scenario, {}).setdefault(run.spec.policy.label, []).append(condense(run))
     if not groups:
         raise ValueError("runs must hold at least one run, got none")
-    figure = _figure(width=6.4 * len(groups), height=4.0)
+    figure = new_figure(width=6.4 * len(groups), height=4.0)
     panels = figure.subplots(1, len(groups), squeeze=False)[0]
     for panel, (scenario, by_policy) in zip(panels, groups.items(), strict=True):
-        for (label, members), colour in zip(by_policy.items(), _cycle(len(by_policy)), strict=True):
-            _curve(panel, label, members, colour)
-        panel.set(title=scenario, xlabel="round", ylabel="cumulative regret", xscale="log", yscale="log")
-        panel.spines[["top", "right"]].set_visible(False)
+        names = [members[0].spec.policy.name for members in by_policy.values()]
+        distinct = len(set(names)) == len(names)
+        for place, (label, members) in enumerate(by_policy.items()):
+            final = np.mean([outcome.regret for outcome in members])
+            style = style_of(names[place]) if distinct else place
+            draw_regret(panel, members, style=style, label=f"{label}: {final:,.0f}")
+        dress(panel)
+        panel.set(title=scenario, xlabel="round", ylabel="cumulative regret")
         panel.legend(frameon=False)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    return path
+    return save(figure, path)
 
 
-def _curve(panel: Any, label: str, runs: list[Run], colour: str) -> None:
-    curves = np.array([run.trajectory.cumulative_regret for run in runs])
-    # From round 10, because before it the arms are merely pulled in turn; no more points than pixels.
-    last = curves.shape[1]
-    rounds = np.unique(np.geomspace(min(10, last), last, 400).astype(int))
-    at_rounds = curves[:, rounds - 1]
-    mean = at_rounds.mean(axis=0)
-    panel.plot(rounds, mean, color=colour, label=f"{label}: {mean[-1]:,.0f}")
-    if len(curves) > 1:
-        error = at_rounds.std(axis=0, ddof=1) / np.sqrt(len(curves))
-        panel.fill_between(rounds, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+def draw_regret(panel: Any, outcomes: Sequence[Outcome], *, style: int, label: str) -> None:
+    """Add the curve of one policy, with its band."""
+    places, mean, spread = bands(outcomes)
+    late = places >= min(FIRST_ROUND, places[-1])
+    # A logarithmic axis has no place for 0; what lies there is left out.
+    places, mean, spread = places[late], np.where(mean > 0, mean, np.nan)[late], spread[late]
+    style %= len(COLOURS)
+    dashes = tuple(map(float, DASHES[style].split()))
+    line = {"color": COLOURS[style], "linewidth": 1.6}
+    panel.plot(places, mean, linestyle=(0, dashes) if dashes else "-", label=label, **line)
+    if not np.isnan(spread).all():
+        low = np.maximum(mean - spread, 1e-3 * mean)
+        panel.fill_between(places, low, mean + spread, color=COLOURS[style], alpha=0.15, linewidth=0)
 
 
-def _cycle(n: int) -> list[str]:
-    return [_COLOURS[i % len(_COLOURS)] for i in range(n)]
+def dress(panel: Any) -> None:
+    """Logarithmic axes that end where the mean curves end, whatever the bands do; no frame."""
+    heights = np.concatenate([line.get_ydata() for line in panel.lines])
+    heights = heights[np.isfinite(heights)]
+    if len(heights):
+        panel.set(xscale="log", yscale="log")
+        panel.set_ylim(heights.min() / 1.5, heights.max() * 1.5)
+    plain_frame(panel)
 
 
-def _figure(*, width: float, height: float) -> Figure:
+def plain_frame(panel: Any) -> None:
+    """Leave out the two sides of the frame that carry no scale."""
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def new_figure(*, width: float, height: float) -> Figure:
+    """Make a figure of so many inches, or say which extra is missing."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError('drawing needs matplotlib; install it with: pip install "pfnts[bench]"') from error
     # A Figure of its own, not pyplot's: nothing is shown, and no state is left in the process.
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
+    """Write a figure in the format of the path's suffix, the same bytes for the same figure."""
+    import matplotlib
+
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
+    with matplotlib.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}):
+        figure.savefig(path, dpi=150, metadata=undated)
+    return path

@@ -2,56 +2,47 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 import os
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfnts.experiments.figures import _cycle, _figure
+from pfnts.experiments.figures import COLOURS, new_figure, plain_frame, style_of
 from pfnts.experiments.ope_runs import ESTIMATORS, PolicyValue
+from pfnts.experiments.report.page import Part, board, board_place, curve_panel, drawing, line, write_page
+from pfnts.experiments.report.tables import Cell, Table, html
 from pfnts.ope import Bootstrap, Gap, Log, gaps, snips
 from pfnts.ope.bootstrap import band
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_POINTS = 400
+_POINTS = 200
 _TITLES = {"snips": "SNIPS", "dr": "doubly robust"}
 
 
-def value_curves(found: Sequence[PolicyValue]) -> Figure:
-    """Draw the estimated values over the horizon, with 95 % bands, a panel for each estimator."""
-    figure = _figure(width=6.4 * len(ESTIMATORS), height=4.2)
-    panels = figure.subplots(1, len(ESTIMATORS), squeeze=False, sharey=True)[0]
-    for panel, estimator in zip(panels, ESTIMATORS, strict=True):
-        heights = []
-        for value, colour in zip(found, _cycle(len(found)), strict=True):
-            curves = value.curves[estimator]
-            places = np.unique(np.linspace(0, len(curves[0]) - 1, _POINTS).astype(int))
-            own = curves[0][places]
-            panel.plot(places + 1, own, color=colour, label=f"{value.policy.label}: {own[-1]:.4f}")
-            if len(curves) > 2:
-                low, high = band([curve[places] for curve in curves])
-                panel.fill_between(places + 1, low, high, color=colour, alpha=0.12, linewidth=0)
-            heights.append(own[len(own) // 20 :])
-        # The first few matches are all noise; they would flatten everything else.
-        low, high = np.nanmin(heights), np.nanmax(heights)
-        panel.set_ylim(low - 0.15 * (high - low) - 1e-9, high + 0.25 * (high - low) + 1e-9)
-        panel.set(title=_TITLES[estimator], xlabel="round", ylabel="estimated value")
-        _plain(panel)
-        panel.legend(frameon=False, fontsize="small")
-    return figure
+def value_board(found: Sequence[PolicyValue]) -> dict[str, Any]:
+    """Describe the estimated values over the horizon, with 95 % bands, a panel for each estimator."""
+    panels = []
+    for estimator in ESTIMATORS:
+        rounds = len(found[0].curves[estimator][0])
+        places = np.unique(np.linspace(0, rounds - 1, _POINTS).astype(int))
+        lines = []
+        for number, value in enumerate(found):
+            curves = [curve[places] for curve in value.curves[estimator]]
+            low, high = band(curves) if len(curves) > 2 else (None, None)
+            lines.append(line(number, curves[0], low, high))
+        panels.append(curve_panel(_TITLES[estimator], places + 1, lines))
+    labels = [(value.policy.label, style) for value, style in zip(found, _styles(found), strict=True)]
+    return board(labels=labels, panels=panels, ylabel="estimated value", regret=False)
 
 
 def gap_boxes(found: Sequence[PolicyValue]) -> Figure:
     """Draw the leads over the best of the other policies, a panel for each measure and estimator."""
-    figure = _figure(width=6.4 * len(ESTIMATORS), height=7.0)
+    figure = new_figure(width=6.4 * len(ESTIMATORS), height=7.0)
     panels = figure.subplots(2, len(ESTIMATORS), squeeze=False)
     for column, estimator in enumerate(ESTIMATORS):
         leads = all_gaps(found, estimator)
@@ -70,20 +61,20 @@ def gap_boxes(found: Sequence[PolicyValue]) -> Figure:
             when = "at the end" if measure == "final" else "on average"
             panel.set(title=f"Lead over the best other {when}, {_TITLES[estimator]}")
             panel.tick_params(axis="x", labelrotation=20)
-            _plain(panel)
+            plain_frame(panel)
     return figure
 
 
 def weight_histograms(found: Sequence[PolicyValue]) -> Figure:
     """Draw the importance weights of each policy, counts on a logarithmic axis, with their upper bound."""
-    figure = _figure(width=3.2 * len(found), height=2.8)
+    figure = new_figure(width=max(3.2 * len(found), 6.4), height=2.8)
     panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
-    for panel, value, colour in zip(panels, found, _cycle(len(found)), strict=True):
+    for panel, value, style in zip(panels, found, _styles(found), strict=True):
         bound = value.diagnostics.bound
-        panel.hist(value.weights, bins=np.linspace(0, bound, 41), color=colour)
+        panel.hist(value.weights, bins=np.linspace(0, bound, 41), color=COLOURS[style])
         panel.axvline(bound, color="#999999", linestyle=":")
         panel.set(title=value.policy.label, xlabel="weight", yscale="log")
-        _plain(panel)
+        plain_frame(panel)
     return figure
 
 
@@ -110,34 +101,38 @@ def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike
         raise ValueError("found must hold at least one policy, got none")
     people = f", {log.n_groups:,} people" if log.clusters is not None else ""
     replicates = max(len(value.curves["snips"]) - 1 for value in found)
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        f"<p>{log.rounds:,} rounds{people}, {log.n_arms} actions, mean reward {log.rewards.mean():.4f}. "
-        f"Intervals: 95 %, from up to {replicates} resampled logs, each replayed anew.</p>",
-        "<h2>What was done</h2>",
-        _table(("action", "rounds", "logged with probability", "mean reward"), action_rows(log)),
-        "<h2>What each policy would have earned</h2>",
-        _table(VALUE_HEADER, [value_row(value) for value in found]),
-        _image(value_curves(found)),
-        "<h2>Leads</h2>",
-        _table(
-            ("policy", "measure", "estimator", "over", "lead"),
-            [
-                (gap.policy, gap.measure, estimator, gap.baseline, in_words(gap.difference, signed=True))
-                for estimator in ESTIMATORS
-                for gap in all_gaps(found, estimator)
-            ],
-        ),
-        _image(gap_boxes(found)) if len(found) > 1 else "",
-        "<h2>Weights</h2>",
-        _image(weight_histograms(found)),
+    leads = [
+        (gap.policy, gap.measure, estimator, gap.baseline, in_words(gap.difference, signed=True))
+        for estimator in ESTIMATORS
+        for gap in all_gaps(found, estimator)
     ]
-    head = f"<head><meta charset='utf-8'><title>{escape(title)}</title>{_STYLE}</head>"
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    body = "<body>" + "\n".join(parts) + "</body>"
-    path.write_text(f"<!doctype html><html lang='en'>{head}{body}</html>\n", encoding="utf-8")
-    return path
+    boxes = (
+        drawing(gap_boxes(found), name="leads", caption="Leads over resampled logs; diamonds: the log itself")
+        if len(found) > 1
+        else ""
+    )
+    rewards = _table(
+        "Actions", ("action", "rounds", "logged with probability", "mean reward"), action_rows(log)
+    )
+    values = _table("Policies", VALUE_HEADER, [value_row(value) for value in found], words=2)
+    curves = board_place(0, instead="The curves need JavaScript.")
+    compared = _table("Leads", ("policy", "measure", "estimator", "over", "lead"), leads, words=4)
+    weights = drawing(
+        weight_histograms(found), name="weights", caption="Dotted: the largest weight there can be"
+    )
+    return write_page(
+        path,
+        title=title,
+        lead=f"{log.rounds:,} rounds{people}, {log.n_arms} actions, mean reward {log.rewards.mean():.4f}. "
+        f"Intervals: 95 %, from up to {replicates} resampled logs, each replayed anew.",
+        parts=[
+            Part("What was done", rewards, "Actions"),
+            Part("What each policy would have earned", values + curves, "Values"),
+            Part("Leads over the best other policy", compared + boxes, "Leads"),
+            Part("Importance weights", weights, "Weights"),
+        ],
+        boards=[value_board(found)],
+    )
 
 
 VALUE_HEADER = (
@@ -188,26 +183,19 @@ def action_rows(log: Log) -> list[tuple[str, ...]]:
     return rows
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+def _table(caption: str, header: tuple[str, ...], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
+    cells = tuple(tuple(Cell(text, _leading_number(text)) for text in row) for row in rows)
+    return html(Table(caption, header, cells, text_columns=words))
 
 
-def _image(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120)
-    return f'<img alt="" src="data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}">'
+def _leading_number(text: str) -> float | None:
+    try:
+        return float(text.split(" ")[0].replace(",", ""))
+    except ValueError:
+        return None
 
 
-def _plain(panel: Any) -> None:
-    panel.spines[["top", "right"]].set_visible(False)
-
-
-_STYLE = """<style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto;
-  padding: 0 1rem; color: #222 }
-img { max-width: 100%; height: auto }
-table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem; font-variant-numeric: tabular-nums }
-th, td { padding: 0.25rem 0.75rem; border-bottom: 1px solid #ddd; text-align: left }
-</style>"""
+def _styles(found: Sequence[PolicyValue]) -> list[int]:
+    names = [value.policy.name for value in found]
+    distinct = len(set(names)) == len(names)
+    return [style_of(name) if distinct else place % len(COLOURS) for place, name in enumerate(names)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from pfnts.experiments.outcomes import Outcome, condense
 from pfnts.experiments.published import HORIZON, REGRET
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import Run
@@ -46,22 +48,39 @@ def summarize(runs: Iterable[Run]) -> list[FinalRegret]:
     >>> rows[0].replications, 50 < rows[0].mean < 250
     (2, True)
     """
-    groups: dict[tuple[str, PolicySpec, int], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.spec.scenario, run.spec.policy, run.spec.horizon), []).append(run)
+    return summarize_outcomes(map(condense, runs))
+
+
+def summarize_outcomes(outcomes: Iterable[Outcome]) -> list[FinalRegret]:
+    """Do the same from runs in short."""
+    groups: dict[tuple[str, PolicySpec, int], list[Outcome]] = {}
+    for outcome in outcomes:
+        spec = outcome.spec
+        groups.setdefault((spec.scenario, spec.policy, spec.horizon), []).append(outcome)
     return [_row(*group, members) for group, members in groups.items()]
 
 
-def _row(scenario: str, policy: PolicySpec, horizon: int, runs: list[Run]) -> FinalRegret:
-    totals = np.array([run.trajectory.total_regret for run in runs])
-    error = totals.std(ddof=1) / np.sqrt(len(totals)) if len(totals) > 1 else np.nan
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and its standard error, NaN for a single value.
+
+    Examples
+    --------
+    >>> mean_and_error([1.0, 3.0])
+    (2.0, 1.0)
+    """
+    error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else np.nan
+    return float(np.mean(values)), float(error)
+
+
+def _row(scenario: str, policy: PolicySpec, horizon: int, outcomes: list[Outcome]) -> FinalRegret:
+    mean, error = mean_and_error([outcome.regret for outcome in outcomes])
     return FinalRegret(
         scenario=scenario,
         policy=policy,
         horizon=horizon,
-        replications=len(totals),
-        mean=float(totals.mean()),
-        standard_error=float(error),
-        seconds=float(np.mean([run.trajectory.seconds for run in runs])),
+        replications=len(outcomes),
+        mean=mean,
+        standard_error=error,
+        seconds=float(np.mean([outcome.seconds for outcome in outcomes])),
         published=REGRET["pfn-ts"].get(scenario) if horizon == HORIZON else None,
     )

@@ -1,0 +1,196 @@
+"""Finished runs sorted into the tables they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.stats import rankdata
+
+from pfnts import environments, policies
+from pfnts.experiments.outcomes import Outcome
+from pfnts.experiments.published import REGRET
+from pfnts.experiments.spec import PolicySpec
+from pfnts.experiments.summary import FinalRegret, mean_and_error, summarize_outcomes
+
+# Below this share of what a random choice of one arm costs, the best single arm counts as free.
+_FREE = 1e-3
+SYNTHETIC, OPENML, OTHER = "Synthetic tasks of the paper", "OpenML tasks", "More tasks"
+
+
+@dataclass(frozen=True)
+class Section:
+    """Policies by scenarios, one table and one page of curves."""
+
+    title: str
+    """What the scenarios, or the variants, have in common."""
+    horizon: int
+    """Rounds asked for; a scenario with less data has fewer."""
+    scenarios: tuple[str, ...]
+    """Columns."""
+    policies: tuple[PolicySpec, ...]
+    """Rows."""
+    outcomes: Mapping[tuple[str, PolicySpec], tuple[Outcome, ...]]
+    """Runs of each cell that has any, by replication."""
+    axis: tuple[str, ...] = ()
+    """Options in which the policies differ, if they are variants of one."""
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, PolicySpec], FinalRegret]:
+        """Mean final regret of each cell that has runs."""
+        return {place: summarize_outcomes(members)[0] for place, members in self.outcomes.items()}
+
+    @property
+    def replications(self) -> int:
+        """Runs of a complete cell."""
+        return max(row.replications for row in self.cells.values())
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """Scenarios on which every policy has a run."""
+        return tuple(
+            scenario
+            for scenario in self.scenarios
+            if all((scenario, policy) in self.cells for policy in self.policies)
+        )
+
+    @property
+    def ranks(self) -> dict[PolicySpec, float]:
+        """Rank of each policy by its mean regret, averaged over the shared scenarios; empty without any."""
+        return average_ranks(
+            {policy: [self.cells[name, policy].mean for name in self.shared] for policy in self.policies}
+        )
+
+    def best(self, scenario: str) -> float:
+        """Lowest mean regret on the scenario."""
+        return min(row.mean for (name, _), row in self.cells.items() if name == scenario)
+
+    def rounds(self, scenario: str) -> int:
+        """Rounds that the scenario really has."""
+        return max(int(outcome.places[-1]) for outcome in self._all(scenario).values())
+
+    def best_fixed(self, scenario: str) -> tuple[float, float]:
+        """Mean and standard error of the regret of the best single arm in hindsight."""
+        return mean_and_error([outcome.best_fixed for outcome in self._all(scenario).values()])
+
+    def needs_no_context(self, scenario: str) -> bool:
+        """Whether one arm, pulled all the time, loses next to nothing."""
+        fixed = np.concatenate([outcome.fixed for outcome in self._all(scenario).values()])
+        return self.best_fixed(scenario)[0] <= _FREE * float(fixed.mean())
+
+    def _all(self, scenario: str) -> dict[tuple[int, int], Outcome]:
+        # Every policy meets the same environment, so one run of each replication says it all.
+        return {
+            (outcome.spec.seed, outcome.spec.replication): outcome
+            for (name, _), members in self.outcomes.items()
+            if name == scenario
+            for outcome in members
+        }
+
+
+def average_ranks(means: Mapping[PolicySpec, Sequence[float]]) -> dict[PolicySpec, float]:
+    """Rank policies (1 is lowest, ties share) on every scenario, and average; empty without scenarios.
+
+    Examples
+    --------
+    >>> average_ranks({PolicySpec("ts"): [1.0, 5.0], PolicySpec("uniform"): [2.0, 5.0]}).values()
+    dict_values([1.25, 1.75])
+    """
+    values = np.array(list(means.values()))
+    if not values.size:
+        return {}
+    return dict(zip(means, rankdata(values, axis=0).mean(axis=1).tolist(), strict=True))
+
+
+def organize(outcomes: Iterable[Outcome]) -> list[Section]:
+    """Put runs into sections: by horizon and family of scenarios, then the variants of each policy.
+
+    A policy that was run as it comes and with options is compared with others as it comes; with options it is
+    a variant, and stands in a section for those options.
+    """
+    by_horizon: dict[int, list[Outcome]] = {}
+    for outcome in sorted(outcomes, key=_order):
+        by_horizon.setdefault(outcome.spec.horizon, []).append(outcome)
+    sections: list[Section] = []
+    for horizon in sorted(by_horizon, reverse=True):
+        sections += _main(horizon, by_horizon[horizon])
+    for horizon in sorted(by_horizon, reverse=True):
+        sections += _variants(horizon, by_horizon[horizon])
+    return sections
+
+
+def family(scenario: str) -> str:
+    """The heading under which a scenario is listed.
+
+    Examples
+    --------
+    >>> family("friedman"), family("openml-adult")
+    ('Synthetic tasks of the paper', 'OpenML tasks')
+    """
+    if scenario.startswith("openml-"):
+        return OPENML
+    return SYNTHETIC if scenario in REGRET["pfn-ts"] else OTHER
+
+
+def _main(horizon: int, outcomes: Sequence[Outcome]) -> list[Section]:
+    plain = _run_plainly(outcomes)
+    chosen = [o for o in outcomes if not o.spec.policy.options or o.spec.policy.name not in plain]
+    return [
+        section
+        for title in (SYNTHETIC, OPENML, OTHER)
+        if (section := _section(title, horizon, [o for o in chosen if family(o.spec.scenario) == title]))
+    ]
+
+
+def _variants(horizon: int, outcomes: Sequence[Outcome]) -> list[Section]:
+    plain = _run_plainly(outcomes)
+    axes: dict[tuple[str, tuple[str, ...]], None] = {}
+    for outcome in outcomes:
+        if outcome.spec.policy.options and outcome.spec.policy.name in plain:
+            axes[outcome.spec.policy.name, _axis(outcome.spec.policy)] = None
+    sections = []
+    for name, axis in axes:
+        varied = [o for o in outcomes if o.spec.policy.name == name and _axis(o.spec.policy) == axis]
+        where = {o.spec.scenario for o in varied}
+        default = [o for o in outcomes if o.spec.policy == PolicySpec(name) and o.spec.scenario in where]
+        section = _section(f"{name}: {', '.join(axis)}", horizon, [*default, *varied], axis=axis)
+        sections += [section] if section else []
+    return sections
+
+
+def _section(
+    title: str, horizon: int, outcomes: Sequence[Outcome], *, axis: tuple[str, ...] = ()
+) -> Section | None:
+    if not outcomes:
+        return None
+    groups: dict[tuple[str, PolicySpec], list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault((outcome.spec.scenario, outcome.spec.policy), []).append(outcome)
+    return Section(
+        title=title,
+        horizon=horizon,
+        scenarios=tuple(sorted({scenario for scenario, _ in groups}, key=environments.names().index)),
+        policies=tuple(sorted({policy for _, policy in groups}, key=_policy_order)),
+        outcomes={place: tuple(members) for place, members in groups.items()},
+        axis=axis,
+    )
+
+
+def _run_plainly(outcomes: Iterable[Outcome]) -> set[str]:
+    return {outcome.spec.policy.name for outcome in outcomes if not outcome.spec.policy.options}
+
+
+def _axis(policy: PolicySpec) -> tuple[str, ...]:
+    return tuple(option for option, _ in policy.options)
+
+
+def _order(outcome: Outcome) -> tuple[object, ...]:
+    spec = outcome.spec
+    return (spec.scenario, _policy_order(spec.policy), spec.seed, spec.replication)
+
+
+def _policy_order(policy: PolicySpec) -> tuple[object, ...]:
+    # Options may be of any type; as they are written, they can be compared.
+    return (policies.names().index(policy.name), len(policy.options), policy.label)

@@ -1,0 +1,151 @@
+"""``write_report``: everything that finished runs show, as files and as one page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pfnts.experiments.figures import save
+from pfnts.experiments.outcomes import Outcome, condense
+from pfnts.experiments.report import tables
+from pfnts.experiments.report.contents import (
+    paper_csv,
+    paper_ranks,
+    paper_table,
+    regret_csv,
+    regret_table,
+    times_csv,
+    times_table,
+)
+from pfnts.experiments.report.drawings import page_figure, scenario_figure
+from pfnts.experiments.report.sections import Section, organize
+from pfnts.experiments.report.web import write_index
+from pfnts.experiments.spec import RunSpec
+from pfnts.experiments.store import Run, RunStore
+
+COVERAGE = "coverage.csv"
+
+
+def write_report(
+    root: str | os.PathLike[str], out: str | os.PathLike[str] | None = None, *, figures: bool = True
+) -> Path:
+    """Write tables, figures and ``index.html`` from a folder of finished runs.
+
+    Tables (``regret``, ``paper`` where the paper has the scenario, ``times``) are markdown, CSV and LaTeX;
+    all but the times are the same, byte for byte, whenever the runs are. What has not been run yet is shown
+    as missing.
+
+    Parameters
+    ----------
+    root
+        Folder of a `RunStore`; ``coverage.csv`` in it is shown, too, with the picture beside it.
+    out
+        Where the report goes; ``report`` within ``root`` when left out.
+    figures
+        Whether to draw the figures, for which matplotlib is needed; the page has its own.
+
+    Returns
+    -------
+    The path of ``index.html``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pfnts.experiments import PolicySpec, plan, run_all
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     specs = plan(scenarios=["linear"], policies=[PolicySpec("ts"), PolicySpec("uniform")],
+    ...                  horizon=50, replications=2, seed=42)
+    ...     done = list(run_all(specs, store=RunStore(folder)))
+    ...     page = write_report(folder, figures=False)
+    ...     sorted(path.name for path in page.parent.iterdir())
+    ['index.html', 'regret.csv', 'regret.md', 'regret.tex', 'times.csv', 'times.md', 'times.tex']
+    """
+    store = RunStore(root)
+    outcomes, notes = read_outcomes(store)
+    if not outcomes:
+        raise ValueError(
+            f"root must hold at least one finished run, got {store.root}, which holds none; "
+            f"make some with: pfnts run --out {store.root}"
+        )
+    out = store.root / "report" if out is None else Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    sections = organize(outcomes)
+    _write_tables(out, sections)
+    if figures:
+        _write_figures(out / "figures", sections)
+    coverage = store.root / COVERAGE
+    return write_index(
+        out / "index.html",
+        sections,
+        notes=notes,
+        machines=_machines(store),
+        coverage=coverage if coverage.exists() else None,
+    )
+
+
+def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
+    """Read every run in short, each once; say in a sentence what was set aside."""
+    found: dict[RunSpec, Outcome] = {}
+    again: dict[RunSpec, None] = {}
+    for run in store:
+        if run.spec in found:
+            again[run.spec] = None
+        found[run.spec] = condense(run)
+    for spec in again:
+        # Another version of the package, or other weights, made the others; this version's own counts.
+        if spec in store:
+            found[spec] = condense(Run(spec, store.load(spec)))
+    notes = []
+    if again:
+        notes.append(
+            f"{len(again)} runs are in the folder more than once, made by different versions; "
+            "one of each is shown."
+        )
+    return list(found.values()), notes
+
+
+def _write_tables(out: Path, sections: Sequence[Section]) -> None:
+    _write(out, "regret", [regret_table(section) for section in sections], regret_csv(sections))
+    _write(out, "times", [times_table(section) for section in sections], times_csv(sections))
+    beside = [table for table in (paper_ranks(sections), paper_table(sections)) if table is not None]
+    if beside:
+        _write(out, "paper", beside, paper_csv(sections))
+
+
+def _write(out: Path, name: str, found: Sequence[tables.Table], numbers: str) -> None:
+    writers: dict[str, Callable[[tables.Table], str]] = {"md": tables.markdown, "tex": tables.latex}
+    for suffix, written in writers.items():
+        (out / f"{name}.{suffix}").write_text("\n".join(map(written, found)), encoding="utf-8")
+    (out / f"{name}.csv").write_text(numbers, encoding="utf-8")
+
+
+def _write_figures(out: Path, sections: Sequence[Section]) -> None:
+    titles = Counter(section.title for section in sections)
+    for section in sections:
+        name = _file_name(section.title)
+        folder = out if titles[section.title] == 1 else out / str(section.horizon)
+        page = page_figure(section)
+        for suffix in ("svg", "pdf", "png"):
+            save(page, folder / f"{name}.{suffix}")
+        if section.axis:
+            continue
+        for scenario in section.scenarios:
+            figure = scenario_figure(section, scenario)
+            for suffix in ("svg", "pdf"):
+                save(figure, folder / f"{_file_name(scenario)}.{suffix}")
+
+
+def _file_name(title: str) -> str:
+    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
+
+
+def _machines(store: RunStore) -> str:
+    found: Counter[str] = Counter()
+    for path in sorted(store.root.glob("[!.]*_*_*_*/run.json")):
+        machine = json.loads(path.read_text(encoding="utf-8")).get("machine", {})
+        if machine:
+            found[f"{machine.get('cpu', 'an unnamed processor')}, {machine.get('cores', '?')} cores"] += 1
+    return "; ".join(name for name, _ in found.most_common())
