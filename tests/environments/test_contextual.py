@@ -85,7 +85,7 @@ def test_waves_have_mean_0_and_no_kinks(rng: Generator) -> None:
     values = function(grid)
     assert values.mean() == pytest.approx(0, abs=1e-4)
     # The slope of a wave is at most its amplitude times its frequency.
-    assert np.abs(np.diff(values.reshape(400, 400))).max() < 3 * 6 / 400
+    assert np.abs(np.diff(values.reshape(400, 400))).max() < 3 * 8 / 400
 
 
 def test_logistic_log_odds_are_linear_and_successes_rare(rng: Generator) -> None:

@@ -90,8 +90,8 @@ def draw_waves(rng: Generator, *, n_features: int, waves: int) -> Callable[[Matr
     """
     directions = rng.standard_normal((waves, n_features))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    # With this many radians over a side, the cube holds about one period of each wave.
-    directions *= rng.uniform(3.0, 6.0, size=(waves, 1))
+    # With this many radians over a side, the cube holds about a period and a half of each wave.
+    directions *= rng.uniform(4.0, 8.0, size=(waves, 1))
     phases = rng.uniform(0, 2 * np.pi, size=waves)
     # The mean of exp(i a x) for x uniform on (0, 1) is exp(i a / 2) sinc(a / 2); numpy's sinc includes pi.
     centre = np.sin(phases + directions.sum(axis=1) / 2) @ np.sinc(directions / (2 * np.pi)).prod(axis=1)
