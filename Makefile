@@ -1,5 +1,6 @@
 # make demo   a tour of about a minute: PFN-TS against two other policies, a table and a plot
 # make test   every check: style, types, layers, doctests, tests
+# make test-weights   the tests that need the TabPFN weights, which are fetched first (44 MB)
 # make install   .venv with every extra        make bench   the benchmarks
 # Each target makes .venv first, or brings it up to date; only python3, pip and make need to be there.
 
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test lint install bench clean
+.PHONY: demo test test-weights lint install bench clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/pfnts demo
@@ -17,6 +18,12 @@ demo: $(VENV)/.ready-demo
 test: export OMP_NUM_THREADS = 1
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+# `make test` runs these as well where the weights are at hand, and skips them where they are not.
+test-weights: export OMP_NUM_THREADS = 1
+test-weights: $(VENV)/.ready
+	$(BIN)/pfnts weights tabpfn
+	$(BIN)/python -m pytest tests/backbones -k "tabpfn or tabicl"
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -35,7 +42,7 @@ clean:
 # torch comes first: the other packages then find it, and never pull in another version.
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) torch
-	$(PIP) --editable ".[baselines,bench,ray,dev]"
+	$(PIP) --editable ".[baselines,bench,ray,tabicl,tabpfn,dev]"
 	touch $@ $(VENV)/.ready-demo
 
 # What the demo needs is a part of that, and quicker to install.

@@ -11,6 +11,8 @@ from pfnts.backbones.base import Backbone
 _KNOWN = {
     "embedded": ("pfnts.backbones.embedded", "EmbeddedBackbone"),
     "linear": ("pfnts.backbones.linear", "LinearBackbone"),
+    "tabicl": ("pfnts.backbones.tabicl", "TabICLBackbone"),
+    "tabpfn": ("pfnts.backbones.tabpfn", "TabPFNBackbone"),
 }
 
 
@@ -25,7 +27,7 @@ def load(name: str | Backbone, **options: Any) -> Backbone:
     Parameters
     ----------
     name
-        "embedded", "linear", or a backbone.
+        "embedded", "linear", "tabicl", "tabpfn", or a backbone.
     options
         Passed to the backbone's constructor.
 

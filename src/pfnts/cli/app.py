@@ -12,6 +12,7 @@ from pfnts.cli.pretrain import pretrain
 from pfnts.cli.report import report
 from pfnts.cli.run import run
 from pfnts.cli.scenarios import scenarios
+from pfnts.cli.weights import weights
 
 app = typer.Typer(
     name="pfnts",
@@ -28,4 +29,5 @@ app.command()(ope)
 app.command()(scenarios)
 app.command()(evaluate_backbone)
 app.command()(pretrain)
+app.command()(weights)
 app.command()(info)

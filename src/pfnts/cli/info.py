@@ -40,9 +40,11 @@ def device() -> str:
 
 def availability(backbone: str) -> str:
     """Say whether a backbone loads here, and why not."""
+    # To look must not download anything.
+    options = {"download": False} if backbone == "tabicl" else {}
     try:
-        backbones.load(backbone)
-    except (ImportError, AttributeError, OSError) as error:
+        backbones.load(backbone, **options)
+    except (ImportError, AttributeError, OSError, ValueError) as error:
         return f"not available: {error}"
     return "available"
 
@@ -52,8 +54,8 @@ def extras() -> dict[str, list[str]]:
 
     Examples
     --------
-    >>> sorted(extras())
-    ['baselines', 'bench', 'dev']
+    >>> "bench" in extras()
+    True
     """
     missing: dict[str, list[str]] = {}
     for requirement in requires("pfnts") or []:
