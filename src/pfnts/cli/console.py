@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from pfnts.experiments import CorruptRunError, FinalRegret
+from pfnts.experiments import CorruptRunError, FailedRunsError, FinalRegret, RunSpec, RunStore
 
 console = Console()
 errors = Console(stderr=True)
@@ -25,6 +26,34 @@ def plain_errors(*kinds: type[Exception]) -> Iterator[None]:
     except caught as error:
         errors.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
         raise typer.Exit(2) from error
+
+
+@contextmanager
+def stoppable(specs: Sequence[RunSpec], store: RunStore) -> Iterator[None]:
+    """Answer Ctrl-C by saying what is kept and how to go on, and leave with status 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        planned = set(specs)
+        kept = sum(spec in store for spec in planned)
+        console.print(
+            f"Stopped. {kept} of {len(planned)} runs are kept in {store.root}; the same command goes on."
+        )
+        raise typer.Exit(130) from None
+
+
+def explain_failures(error: FailedRunsError) -> None:
+    """Print which runs failed, and where, to the end of standard error."""
+    for failure in error.failures:
+        errors.print(f"[bold red]failed:[/] {escape(failure.spec.title)}", highlight=False, soft_wrap=True)
+        errors.print(str(failure.spec.describe()), markup=False, highlight=False, soft_wrap=True, style="dim")
+        text = failure.traceback.rstrip() or failure.reason
+        errors.print(text, markup=False, highlight=False, soft_wrap=True)
+    errors.print(
+        f"{len(error.failures)} runs failed and nothing of them is kept; all others are. "
+        "The same command tries them again.",
+        soft_wrap=True,
+    )
 
 
 def regret_table(rows: Sequence[FinalRegret]) -> Table:

@@ -9,9 +9,19 @@ from typing import Annotated
 import typer
 
 from pfnts import environments
-from pfnts.cli.console import console, plain_errors, regret_table
+from pfnts.cli.console import console, explain_failures, plain_errors, regret_table, stoppable
+from pfnts.cli.engine_options import Address, Data, EngineName, Workers
 from pfnts.cli.progress import run_with_bars
-from pfnts.experiments import PolicySpec, Run, RunStore, UnknownOptionError, plan, summarize
+from pfnts.experiments import (
+    FailedRunsError,
+    PolicySpec,
+    Run,
+    RunStore,
+    UnknownOptionError,
+    engines,
+    plan,
+    summarize,
+)
 
 
 def run(
@@ -35,12 +45,17 @@ def run(
         typer.Option(help="How arms enter the model, for policies that choose; repeat to compare."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder in which finished runs are kept.")] = Path("runs"),
+    workers: Workers = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    data: Data = None,
 ) -> None:
     """Simulate policies on scenarios and compare their regret.
 
     Every finished run is kept in the folder OUT and never run again: after Ctrl-C the same command goes on
     where it stopped, and more replications or policies add to what is there. All policies meet the same
-    contexts and the same luck.
+    contexts and the same luck. A run that fails stops no other; the numbers depend neither on the engine nor
+    on the number of workers.
     """
     with plain_errors(ValueError, ImportError):
         specs = plan(
@@ -50,16 +65,24 @@ def run(
             replications=replications,
             seed=seed,
         )
+        chosen = engines.make(engine, workers=workers, address=address)
     store = RunStore(out)
     runs: list[Run] = []
-    try:
-        with plain_errors():
-            runs.extend(run_with_bars(specs, store=store))
-    except KeyboardInterrupt:
-        kept = sum(spec in store for spec in specs)
-        console.print(f"Stopped. {kept} of {len(specs)} runs are kept in {out}; the same command goes on.")
-        raise typer.Exit(130) from None
-    console.print(regret_table(summarize(runs)))
+    failures: FailedRunsError | None = None
+    with stoppable(specs, store), plain_errors():
+        try:
+            for each in run_with_bars(specs, store=store, engine=chosen, data=data):
+                runs.append(each)
+        except FailedRunsError as error:
+            failures = error
+    # Runs come in the order in which they end, which is not always the same.
+    place = {spec: i for i, spec in enumerate(specs)}
+    runs.sort(key=lambda run: place[run.spec])
+    if runs:
+        console.print(regret_table(summarize(runs)))
+    if failures is not None:
+        explain_failures(failures)
+        raise typer.Exit(1)
 
 
 def policy_grid(

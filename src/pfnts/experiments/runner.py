@@ -1,26 +1,27 @@
-"""Running what was planned, and nothing twice."""
+"""Running one description from its seed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from pfnts import environments
 from pfnts.experiments.spec import RunSpec
-from pfnts.experiments.store import Run, RunStore
+from pfnts.experiments.threads import one_thread
 from pfnts.simulation import Trajectory, simulate
 from pfnts.simulation.loop import Progress
 
-Listener = Callable[[RunSpec, int, float], None]
-"""Told which run is under way, its rounds done and its regret so far."""
 
-
-def run(spec: RunSpec, *, prefetch: int = 256, progress: Progress | None = None) -> Trajectory:
-    """Run one description from its seed.
+def run(
+    spec: RunSpec, *, data: Path | None = None, prefetch: int = 256, progress: Progress | None = None
+) -> Trajectory:
+    """Run one description from its seed, in one thread: the numbers are the same wherever it runs.
 
     Parameters
     ----------
     spec
         What to run.
+    data
+        Folder with the tables of OpenML scenarios, as `pfnts.environments.make` takes it.
     prefetch
         Contexts the policy is shown ahead; changes the time, not the outcome.
     progress
@@ -34,44 +35,8 @@ def run(spec: RunSpec, *, prefetch: int = 256, progress: Progress | None = None)
     True
     """
     for_environment, for_policy = spec.generators()
-    environment = environments.make(spec.scenario, horizon=spec.horizon, rng=for_environment)
+    environment = environments.make(spec.scenario, horizon=spec.horizon, rng=for_environment, data=data)
+    # Made outside, because a library is held to one thread only if it is loaded by then.
     policy = spec.policy.build(arms=environment.n_arms)
-    return simulate(policy, environment, rng=for_policy, prefetch=prefetch, progress=progress)
-
-
-def run_all(
-    specs: Iterable[RunSpec], *, store: RunStore | None = None, listener: Listener | None = None
-) -> Iterator[Run]:
-    """Yield every run in turn: read from the store where it is finished, run and saved where it is not.
-
-    Parameters
-    ----------
-    specs
-        What to run.
-    store
-        Where finished runs are kept; none are when left out.
-    listener
-        Told how each run comes along.
-
-    Examples
-    --------
-    >>> from pfnts.experiments import PolicySpec, plan
-    >>> specs = plan(scenarios=["friedman"], policies=[PolicySpec("uniform")],
-    ...              horizon=50, replications=2, seed=42)
-    >>> [done.trajectory.horizon for done in run_all(specs)]
-    [50, 50]
-    """
-    for spec in specs:
-        if store is not None and spec in store:
-            yield Run(spec, store.load(spec))
-            continue
-        trajectory = run(spec, progress=_progress(spec, listener))
-        if store is not None:
-            store.save(spec, trajectory)
-        yield Run(spec, trajectory)
-
-
-def _progress(spec: RunSpec, listener: Listener | None) -> Progress | None:
-    if listener is None:
-        return None
-    return lambda rounds, regret: listener(spec, rounds, regret)
+    with one_thread():
+        return simulate(policy, environment, rng=for_policy, prefetch=prefetch, progress=progress)

@@ -122,6 +122,11 @@ class RunSpec:
                 f"replication and seed must not be negative, got {self.replication} and {self.seed}"
             )
 
+    @property
+    def title(self) -> str:
+        """Scenario, policy and replication in a few words."""
+        return f"{self.scenario}, {self.policy.label}, replication {self.replication}"
+
     def generators(self) -> tuple[Generator, Generator]:
         """Make the generators of the environment and of the policy.
 

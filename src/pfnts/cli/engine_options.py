@@ -1,0 +1,23 @@
+"""Options of the commands that make runs: how many at a time, by whom, from which data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Runs at a time, a core each; all cores when left out.")
+]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="Who makes the runs: **local** processes or a **ray** cluster.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="Of a running Ray cluster, such as `auto`; one is started here when left out."),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder with the OpenML tables; PFNTS_DATA or a download when left out."),
+]

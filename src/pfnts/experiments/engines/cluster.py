@@ -1,0 +1,124 @@
+"""Runs on a Ray cluster, or on one started for the purpose on this machine."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from pfnts.experiments.engines.base import Failure, Finished, Job, Listener, Results, work
+
+_HEARD_EVERY = 0.5
+_TOLD_EVERY = 1.0
+
+
+class RayEngine:
+    """Makes runs as Ray tasks, a CPU each; pfnts must be installed in the same version on every node.
+
+    Parameters
+    ----------
+    address
+        Of a running cluster, such as "auto" or "ray://head:10001"; one is started here, and stopped at the
+        end, when left out.
+    workers
+        Runs at a time; as many as the cluster has CPUs when left out.
+
+    Examples
+    --------
+    >>> RayEngine(address="auto").address
+    'auto'
+    """
+
+    def __init__(self, *, address: str | None = None, workers: int | None = None) -> None:
+        if workers is not None and workers < 1:
+            raise ValueError(f"workers must be a positive integer, got {workers}")
+        self.address = address
+        self.workers = workers
+        _import_ray()
+
+    def execute(self, jobs: Sequence[Job], *, listener: Listener) -> Results:
+        """Yield what becomes of every job; one that fails stops no other."""
+        ray = _import_ray()
+        connected_before = ray.is_initialized()
+        if not connected_before:
+            ray.init(**self._options(), log_to_driver=False, logging_level="warning")
+        try:
+            yield from _execute(ray, jobs, workers=self.workers, listener=listener)
+        finally:
+            if not connected_before:
+                ray.shutdown()
+
+    def _options(self) -> dict[str, Any]:
+        if self.address is not None:
+            return {"address": self.address}
+        return {"num_cpus": self.workers, "include_dashboard": False}
+
+
+class _Board:
+    """Where tasks write how far they are; an actor, so that it can be reached from every node."""
+
+    def __init__(self) -> None:
+        self._reports: dict[int, tuple[int, float]] = {}
+
+    def write(self, number: int, rounds: int, regret: float) -> None:
+        self._reports[number] = rounds, regret
+
+    def read(self) -> dict[int, tuple[int, float]]:
+        """Give out what is new since the last reading."""
+        reports, self._reports = self._reports, {}
+        return reports
+
+
+def _execute(ray: Any, jobs: Sequence[Job], *, workers: int | None, listener: Listener) -> Results:
+    # A task that dies with its process is reported, not tried again: it would most likely die again.
+    task = ray.remote(num_cpus=1, max_retries=0)(_work)
+    board = ray.remote(num_cpus=0)(_Board).remote()
+    waiting = deque(enumerate(jobs))
+    running: dict[Any, int] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < (workers or len(jobs)):
+                number, job = waiting.popleft()
+                running[task.remote(job, number, board)] = number
+            done, _ = ray.wait(list(running), num_returns=1, timeout=_HEARD_EVERY)
+            for number, report in ray.get(board.read.remote()).items():
+                if number in running.values():
+                    listener(jobs[number].spec, *report)
+            for reference in done:
+                yield _result(ray, reference, jobs[running.pop(reference)])
+    finally:
+        for reference in running:
+            ray.cancel(reference, force=True)
+        ray.kill(board)
+
+
+def _work(job: Job, number: int, board: Any) -> Finished | Failure:
+    """Make one run on a node, telling the board now and then."""
+    told = -_TOLD_EVERY
+
+    def progress(rounds: int, regret: float) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _TOLD_EVERY or rounds == 0:
+            told = time.monotonic()
+            board.write.remote(number, rounds, regret)
+
+    return work(job, progress)
+
+
+def _result(ray: Any, reference: Any, job: Job) -> Finished | Failure:
+    try:
+        found: Finished | Failure = ray.get(reference)
+    except ray.exceptions.RayError as error:
+        reason = f"its process ended: {str(error).strip().splitlines()[0]}"
+        return Failure(job.spec, reason, traceback.format_exc())
+    return found
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError('the engine "ray" needs Ray; install it with: pip install "pfnts[ray]"') from error
+    return ray

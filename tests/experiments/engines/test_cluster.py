@@ -1,0 +1,62 @@
+"""A Ray cluster started for these tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pfnts.experiments import PolicySpec, RayEngine, RunSpec, plan, run
+from pfnts.experiments.engines import Failure, Finished, Job
+from pfnts.experiments.engines.cluster import _result
+from pfnts.experiments.store import producer
+
+POLICIES = [PolicySpec("uniform"), PolicySpec.of("pfn-ts", backbone="linear")]
+SPECS = plan(scenarios=["linear"], policies=POLICIES, horizon=40, replications=1, seed=3)
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    module = pytest.importorskip("ray", reason='needs Ray: pip install "pfnts[ray]"')
+    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield module
+    module.shutdown()
+
+
+def test_cluster_gives_the_same_runs_and_a_failure_stops_none(ray: Any) -> None:
+    broken = Job(SPECS[0], {"pfnts": "9.9"})
+    heard: list[RunSpec] = []
+    results = list(
+        RayEngine(workers=2).execute(
+            [broken, *(Job(spec, producer(spec)) for spec in SPECS)],
+            listener=lambda spec, rounds, regret: heard.append(spec),
+        )
+    )
+    (failure,) = [each for each in results if isinstance(each, Failure)]
+    assert "must be the same on every machine" in failure.reason
+    finished = {each.spec: each.trajectory for each in results if isinstance(each, Finished)}
+    assert set(finished) == set(SPECS)
+    assert set(heard) <= set(SPECS)
+    for spec in SPECS:
+        here = run(spec)
+        for name in ("arms", "rewards", "regret", "propensities", "fixed"):
+            np.testing.assert_array_equal(getattr(finished[spec], name), getattr(here, name), strict=True)
+    assert ray.is_initialized(), "a cluster that was there before is left running"
+
+
+def test_killed_task_is_a_failure(ray: Any) -> None:
+    killed = ray.remote(max_retries=0)(lambda: os.kill(os.getpid(), signal.SIGKILL)).remote()
+    failure = _result(ray, killed, Job(SPECS[0], {}))
+    assert isinstance(failure, Failure)
+    assert failure.reason.startswith("its process ended: ")
+
+
+def test_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r'pip install "pfnts\[ray\]"'):
+        RayEngine()

@@ -1,0 +1,116 @@
+"""Processes of this machine: the same numbers, and no run lost with another."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from pfnts.experiments import LocalEngine, PolicySpec, RunSpec, plan, run
+from pfnts.experiments.engines import Failure, Finished, Job, make
+from pfnts.experiments.engines.base import work
+from pfnts.experiments.store import producer
+
+POLICIES = [PolicySpec("uniform"), PolicySpec("lin-ts"), PolicySpec.of("pfn-ts", backbone="linear")]
+SPECS = plan(scenarios=["linear"], policies=POLICIES, horizon=40, replications=1, seed=3)
+
+
+def jobs_for(specs: Sequence[RunSpec]) -> list[Job]:
+    return [Job(spec, producer(spec)) for spec in specs]
+
+
+def ignore(spec: RunSpec, rounds: int, regret: float) -> None:
+    pass
+
+
+def test_processes_give_the_same_runs_and_report_on_the_way() -> None:
+    heard: list[tuple[RunSpec, int]] = []
+    results = list(
+        LocalEngine(workers=2).execute(
+            jobs_for(SPECS), listener=lambda spec, rounds, regret: heard.append((spec, rounds))
+        )
+    )
+    finished = {each.spec: each for each in results if isinstance(each, Finished)}
+    assert set(finished) == set(SPECS)
+    for spec in SPECS:
+        here = run(spec)
+        for name in ("arms", "rewards", "regret", "propensities", "fixed"):
+            np.testing.assert_array_equal(
+                getattr(finished[spec].trajectory, name), getattr(here, name), strict=True
+            )
+        reports = [rounds for told, rounds in heard if told == spec]
+        assert (reports[0], reports[-1]) == (0, 40)
+    assert finished[SPECS[0]].made["machine"]["cores"] >= 1
+    assert multiprocessing.active_children() == []
+
+
+def test_killed_process_costs_only_the_run_it_was_making() -> None:
+    specs = plan(scenarios=["linear"], policies=[PolicySpec("lin-ts")], horizon=2_000, replications=3, seed=3)
+    killed: list[int] = []
+
+    def kill_once(spec: RunSpec, rounds: int, regret: float) -> None:
+        if not killed:
+            killed.extend(child.pid or 0 for child in multiprocessing.active_children())
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+
+    results = list(LocalEngine(workers=2).execute(jobs_for(specs), listener=kill_once))
+    failures = [each for each in results if isinstance(each, Failure)]
+    assert len(killed) == len(failures) == 2
+    assert {each.spec for each in results} == set(specs)
+    for failure in failures:
+        assert failure.reason == "its process ended by SIGKILL, perhaps for want of memory"
+
+
+def test_closing_ends_every_process() -> None:
+    specs = plan(
+        scenarios=["linear"], policies=[PolicySpec("lin-ts")], horizon=100_000, replications=2, seed=3
+    )
+
+    def interrupt(spec: RunSpec, rounds: int, regret: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(LocalEngine(workers=2).execute(jobs_for(specs), listener=interrupt))
+    assert multiprocessing.active_children() == []
+
+
+def test_error_becomes_a_failure_with_its_traceback() -> None:
+    job = Job(SPECS[0], {"pfnts": "9.9"})
+    (failure,) = LocalEngine(workers=1).execute([job], listener=ignore)
+    assert isinstance(failure, Failure)
+    assert failure.spec == SPECS[0]
+    assert "must be the same on every machine" in failure.reason
+    assert "Traceback" in failure.traceback
+
+
+def test_interrupt_is_no_failure() -> None:
+    def interrupt(rounds: int, regret: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work(jobs_for(SPECS)[0], interrupt)
+
+
+def test_all_cores_work_when_nothing_is_said() -> None:
+    assert LocalEngine().workers == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_workers_must_be_positive(engine: str) -> None:
+    with pytest.raises(ValueError, match="workers must be a positive integer, got 0"):
+        make(engine, workers=0)
+
+
+def test_unknown_engine_is_refused() -> None:
+    with pytest.raises(ValueError, match="engine must be one of local, ray; got 'slurm'"):
+        make("slurm")
+
+
+def test_address_without_ray_is_refused() -> None:
+    with pytest.raises(ValueError, match="address is of a Ray cluster"):
+        make("local", address="auto")
