@@ -169,12 +169,10 @@ def load_network(weights: Path, device: str, fingerprint: str) -> TabICL:  # noq
     """Load a checkpoint, once per process and device, and again when the file has changed."""
     try:
         stored = torch.load(weights, map_location="cpu", weights_only=True)
-        if stored["config"]["max_classes"] != 0:
-            raise ValueError("it is a classifier")
         network = TabICL(**stored["config"])
         network.load_state_dict(stored["state_dict"])
     except Exception as error:
-        raise ValueError(
-            f"weights must be a checkpoint of a TabICL regressor, {weights} is not: {error}"
-        ) from error
+        raise ValueError(f"weights must be a TabICL regressor, {weights} is not one") from error
+    if network.max_classes:
+        raise ValueError(f"weights must be a TabICL regressor, {weights} is a classifier")
     return network.to(device).eval().requires_grad_(False)

@@ -141,8 +141,8 @@ def load_specs(weights: Path, device: str, fingerprint: str) -> ModelSpecs:  # n
     holder = TabPFNRegressor(model_path=weights, device=device)
     try:
         holder.get_inference_config()  # loads the network, without data
-    except (OSError, KeyError, TypeError, RuntimeError, ValueError, AttributeError) as error:
-        raise ValueError(f"weights must be a TabPFN regressor, {weights} is not: {error}") from error
+    except Exception as error:
+        raise ValueError(f"weights must be a TabPFN regressor, {weights} is not one") from error
     return ModelSpecs(
         model=holder.models_[0],
         architecture_config=holder.configs_[0],
