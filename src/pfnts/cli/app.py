@@ -10,6 +10,7 @@ from pfnts.cli.info import info
 from pfnts.cli.ope import ope
 from pfnts.cli.pretrain import pretrain
 from pfnts.cli.report import report
+from pfnts.cli.reproduce import reproduce
 from pfnts.cli.run import run
 from pfnts.cli.scenarios import scenarios
 from pfnts.cli.weights import weights
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(run)
 app.command()(report)
+app.command()(reproduce)
 app.command()(ope)
 app.command()(scenarios)
 app.command()(evaluate_backbone)

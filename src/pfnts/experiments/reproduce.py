@@ -1,0 +1,139 @@
+"""What has to be run to give back a table or figure of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from pfnts import environments
+from pfnts.environments import MissingDatasetError
+from pfnts.experiments.spec import RunSpec
+from pfnts.experiments.suites import CONTESTANTS, SLOW, SUITES, Suite
+
+_ABLATIONS = tuple(name for name in SUITES if name.startswith("ablation-"))
+TARGETS: dict[str, tuple[str, ...]] = {
+    "table-synthetic": ("synthetic",),
+    "table-openml": ("openml",),
+    "table-context": ("context",),
+    "figures": ("synthetic", "openml", "context"),
+    "ablations": _ABLATIONS,
+    "coverage": (),
+    "all": tuple(SUITES),
+}
+"""What can be asked for, and the suites it is made from."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What to run, and what was left out of it."""
+
+    specs: tuple[RunSpec, ...]
+    """Runs, each once."""
+    coverage: bool
+    """Whether the coverage diagnostics belong to it."""
+    notes: tuple[str, ...]
+    """Sentences about what was left out, and how to have it."""
+
+
+def reproduction(
+    target: str,
+    *,
+    quick: bool = False,
+    policies: Sequence[str] = (),
+    replications: int | None = None,
+    slow: bool | None = None,
+) -> Reproduction:
+    """List what has to be run.
+
+    Parameters
+    ----------
+    target
+        One of `TARGETS`.
+    quick
+        Whether a first look is enough: 500 rounds, 2 replications, ablations on two scenarios.
+    policies
+        Names of the policies to run; all when empty.
+    replications
+        Independent runs of each policy on each scenario; five, or two for a first look, when left out.
+    slow
+        Whether `SLOW` policies run, too; when left out, unless ``quick``. One named in ``policies`` runs
+        anyway.
+
+    Examples
+    --------
+    >>> wanted = reproduction("table-synthetic", quick=True)
+    >>> len(wanted.specs), wanted.specs[0].horizon, wanted.coverage
+    (112, 500, False)
+    >>> wanted.notes[0]
+    'bf-ts and neural-ts are left out, because they take too long for a first look; --slow adds them.'
+    """
+    if target not in TARGETS:
+        raise ValueError(f"target must be one of {', '.join(TARGETS)}; got {target!r}")
+    known = [policy.name for policy in CONTESTANTS]
+    for name in policies:
+        if name not in known:
+            raise ValueError(f"policy must be one of {', '.join(known)}; got {name!r}")
+    if replications is not None and replications < 1:
+        raise ValueError(f"replications must be a positive integer, got {replications}")
+    with_slow = not quick if slow is None else slow
+    names = policies or [name for name in known if with_slow or name not in SLOW]
+    suites = [SUITES[name] for name in TARGETS[target]]
+    asked = [_narrowed(suite, names, quick=quick, replications=replications) for suite in suites]
+    specs = tuple(dict.fromkeys(spec for suite in asked for spec in suite.specs()))
+    coverage = target in ("coverage", "all")
+    if not specs and not coverage:
+        raise ValueError(f"policy must be one that {target} compares, got {', '.join(policies)}")
+    return Reproduction(specs, coverage, tuple(_notes(suites, asked, quick=quick, named=bool(policies))))
+
+
+def missing_tables(specs: Iterable[RunSpec], *, data: Path | None = None) -> dict[str, str]:
+    """Say for each OpenML scenario whose table cannot be had, why; what can be downloaded is, once.
+
+    Parameters
+    ----------
+    specs
+        What is to be run.
+    data
+        Folder with the tables.
+
+    Examples
+    --------
+    >>> missing_tables(reproduction("table-synthetic", quick=True).specs)
+    {}
+    """
+    missing = {}
+    for scenario in dict.fromkeys(spec.scenario for spec in specs):
+        if not scenario.startswith("openml-"):
+            continue
+        try:
+            environments.make(scenario, horizon=1, rng=np.random.default_rng(0), data=data)
+        except MissingDatasetError as error:
+            missing[scenario] = str(error)
+    return missing
+
+
+def _narrowed(suite: Suite, names: Sequence[str], *, quick: bool, replications: int | None) -> Suite:
+    chosen = suite.quick() if quick else suite
+    return replace(
+        chosen,
+        policies=tuple(policy for policy in suite.policies if policy.name in names),
+        replications=replications or chosen.replications,
+    )
+
+
+def _notes(suites: Sequence[Suite], asked: Sequence[Suite], *, quick: bool, named: bool) -> list[str]:
+    notes = []
+    planned, kept = ({policy.name for suite in some for policy in suite.policies} for some in (suites, asked))
+    slow = [name for name in SLOW if name in planned - kept]
+    if slow and not named:
+        reason = "because they take too long for a first look" if quick else "as you asked"
+        notes.append(f"{' and '.join(slow)} are left out, {reason}; --slow adds them.")
+    fewer = [new for old, new in zip(suites, asked, strict=True) if len(new.scenarios) < len(old.scenarios)]
+    if fewer:
+        notes.append(
+            f"Ablations are on {' and '.join(fewer[0].scenarios)} only; without --quick on all tasks."
+        )
+    return notes

@@ -1,0 +1,130 @@
+"""The experiments of the PFN-TS paper, and ours beside them, as frozen descriptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pfnts.experiments.spec import PolicySpec, RunSpec, plan
+
+QUICK_HORIZON, QUICK_REPLICATIONS = 500, 2
+
+SYNTHETIC = (
+    "friedman",
+    "friedman-heteroscedastic",
+    "friedman-sparse",
+    "friedman-sparse-disjoint",
+    "friedman2",
+    "friedman3",
+    "linear",
+    "synbart",
+)
+OPENML = (
+    "openml-adult",
+    "openml-covertype",
+    "openml-eeg-eye-state",
+    "openml-gas-drift",
+    "openml-magic-telescope",
+    "openml-mushroom",
+    "openml-page-blocks",
+    "openml-shuttle",
+)
+CONTEXT = ("wheel-0.5", "wheel-0.9", "wheel-0.99", "friedman-disjoint", "steps", "sines", "logistic")
+
+SLOW = ("bf-ts", "neural-ts")
+"""Policies that take hours where the others take minutes."""
+CONTESTANTS = tuple(
+    map(
+        PolicySpec,
+        ("pfn-ts", "bf-ts", "lin-ts", "lin-ucb", "neural-ts", "rf-ts", "xgboost-ts", "ts", "uniform"),
+    )
+)
+
+# The two on which the paper shows its ablations before the appendix has all of them.
+_SELECTED = ("friedman", "friedman-sparse-disjoint")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """An experiment: scenarios by policies by replications.
+
+    Examples
+    --------
+    >>> suite = Suite("tiny", "A tiny one", scenarios=("linear",), policies=(PolicySpec("uniform"),))
+    >>> len(suite.specs()), len(suite.quick().specs())
+    (5, 2)
+    """
+
+    name: str
+    """The word by which it is found."""
+    title: str
+    """What it compares, in a few words."""
+    scenarios: tuple[str, ...]
+    """What is played."""
+    policies: tuple[PolicySpec, ...]
+    """Who plays."""
+    selected: tuple[str, ...] = ()
+    """Scenarios that are enough for a first look; all of them when left out."""
+    horizon: int = 10_000
+    """Rounds of a run."""
+    replications: int = 5
+    """Independent runs of each policy on each scenario."""
+    seed: int = 42
+    """Seed from which those of the replications are spawned."""
+
+    def quick(self) -> Suite:
+        """Describe a first look at the same: fewer rounds, replications and perhaps scenarios."""
+        return replace(
+            self,
+            scenarios=self.selected or self.scenarios,
+            horizon=QUICK_HORIZON,
+            replications=QUICK_REPLICATIONS,
+        )
+
+    def specs(self) -> list[RunSpec]:
+        """List its runs."""
+        return plan(
+            scenarios=self.scenarios,
+            policies=self.policies,
+            horizon=self.horizon,
+            replications=self.replications,
+            seed=self.seed,
+        )
+
+
+def _ablation(
+    name: str, *, scenarios: tuple[str, ...] = SYNTHETIC, **options: tuple[str | float, ...]
+) -> Suite:
+    """Vary one option of PFN-TS; the default stands without it, so that the run is that of the tables."""
+    ((option, values),) = options.items()
+    variants = tuple(PolicySpec.of("pfn-ts", **{option: value}) for value in values)
+    return Suite(
+        f"ablation-{name}",
+        f"PFN-TS by {name}",
+        scenarios=scenarios,
+        policies=(PolicySpec("pfn-ts"), *variants),
+        selected=_SELECTED,
+    )
+
+
+_RULE_SCENARIOS = (
+    *SYNTHETIC,
+    "openml-adult",
+    "openml-magic-telescope",
+    "openml-mushroom",
+    "openml-shuttle",
+)
+
+SUITES: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite("synthetic", "The paper's synthetic benchmarks", scenarios=SYNTHETIC, policies=CONTESTANTS),
+        Suite("openml", "The paper's OpenML benchmarks", scenarios=OPENML, policies=CONTESTANTS),
+        Suite("context", "Tasks on which the context matters", scenarios=CONTEXT, policies=CONTESTANTS),
+        _ablation("encoding", encoding=("disjoint", "joint")),
+        _ablation("base", base=(1.5, 3.0)),
+        _ablation("rule", scenarios=_RULE_SCENARIOS, rule=("predictive", "greedy")),
+        _ablation("variance", variance=("subclt",)),
+        _ablation("coupling", coupling=("joint",)),
+    )
+}
+"""By name. The ablations of encoding, base and rule are the paper's, those of variance and coupling ours."""
