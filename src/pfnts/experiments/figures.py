@@ -29,8 +29,10 @@ DARK_COLOURS = (
 DASHES = ("", "", "7 3", "", "", "7 3", "2 2", "2 2", "7 3", "2 2")
 """Lengths of dashes and gaps, so that nobody has to rely on the colour."""
 
-# Before it the arms are merely pulled in turn.
 FIRST_ROUND = 10
+"""Where curves begin on a logarithmic axis: before it the arms are merely pulled in turn."""
+
+_WIDTH = 1.6
 
 
 def style_of(policy: str) -> int:
@@ -84,9 +86,10 @@ def draw_regret(panel: Any, outcomes: Sequence[Outcome], *, style: int, label: s
     # A logarithmic axis has no place for 0; what lies there is left out.
     places, mean, spread = places[late], np.where(mean > 0, mean, np.nan)[late], spread[late]
     style %= len(COLOURS)
-    dashes = tuple(map(float, DASHES[style].split()))
-    line = {"color": COLOURS[style], "linewidth": 1.6}
-    panel.plot(places, mean, linestyle=(0, dashes) if dashes else "-", label=label, **line)
+    # Given in points; matplotlib counts them in widths of the line.
+    dashes = tuple(float(length) / _WIDTH for length in DASHES[style].split())
+    linestyle = (0, dashes) if dashes else "-"
+    panel.plot(places, mean, color=COLOURS[style], linewidth=_WIDTH, linestyle=linestyle, label=label)
     if not np.isnan(spread).all():
         low = np.maximum(mean - spread, 1e-3 * mean)
         panel.fill_between(places, low, mean + spread, color=COLOURS[style], alpha=0.15, linewidth=0)
@@ -99,7 +102,39 @@ def dress(panel: Any) -> None:
     if len(heights):
         panel.set(xscale="log", yscale="log")
         panel.set_ylim(heights.min() / 1.5, heights.max() * 1.5)
+        rounds = np.concatenate([line.get_xdata() for line in panel.lines])
+        panel.set_xlim(rounds.min(), max(rounds.max(), rounds.min() + 1))
+        for axis, limits in ((panel.xaxis, panel.get_xlim()), (panel.yaxis, panel.get_ylim())):
+            # Fixed places with plain words are read, and drawn, faster than powers with all that is between.
+            places = log_ticks(*limits)
+            axis.set_ticks(places, labels=[short_number(place) for place in places])
+            axis.set_ticks([], minor=True)
     plain_frame(panel)
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten, or 1, 2 and 5 of each where there are few.
+
+    Examples
+    --------
+    >>> log_ticks(8, 2000), log_ticks(30, 250)
+    ([10.0, 100.0, 1000.0], [50.0, 100.0, 200.0])
+    """
+    steps = (1, 2, 5) if high < 100 * low else (1,)
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks = [float(f"{step}e{power}") for power in powers for step in steps]
+    return [tick for tick in ticks if low <= tick <= high * 1.001]
+
+
+def short_number(value: float) -> str:
+    """At most three digits.
+
+    Examples
+    --------
+    >>> short_number(10_000.0), short_number(0.5)
+    ('10k', '0.5')
+    """
+    return f"{value / 1000:.3g}k" if value >= 1000 else f"{value:.3g}"
 
 
 def plain_frame(panel: Any) -> None:
@@ -107,14 +142,14 @@ def plain_frame(panel: Any) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def new_figure(*, width: float, height: float) -> Figure:
-    """Make a figure of so many inches, or say which extra is missing."""
+def new_figure(*, width: float, height: float, arranged: bool = True) -> Figure:
+    """Make a figure of so many inches, arranged by matplotlib or by hand; or say which extra is missing."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError('drawing needs matplotlib; install it with: pip install "pfnts[bench]"') from error
     # A Figure of its own, not pyplot's: nothing is shown, and no state is left in the process.
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(width, height), layout="constrained" if arranged else None)
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> Path:

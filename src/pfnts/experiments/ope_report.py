@@ -33,8 +33,7 @@ def value_board(found: Sequence[PolicyValue]) -> dict[str, Any]:
         lines = []
         for number, value in enumerate(found):
             curves = [curve[places] for curve in value.curves[estimator]]
-            low, high = band(curves) if len(curves) > 2 else (None, None)
-            lines.append(line(number, curves[0], low, high))
+            lines.append(line(number, curves[0], edges=band(curves) if len(curves) > 2 else None))
         panels.append(curve_panel(_TITLES[estimator], places + 1, lines))
     labels = [(value.policy.label, style) for value, style in zip(found, _styles(found), strict=True)]
     return board(labels=labels, panels=panels, ylabel="estimated value", regret=False)

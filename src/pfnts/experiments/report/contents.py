@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cache
 
 from pfnts.experiments.figures import style_of
-from pfnts.experiments.published import HORIZON, REGRET
+from pfnts.experiments.published import DEVIATION, HORIZON, LIBRARIES, REGRET
 from pfnts.experiments.report.sections import Section, average_ranks
 from pfnts.experiments.report.tables import Cell, Table, csv_text, number, spread
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.summary import FinalRegret
 
 FIXED = "best fixed arm"
+LIBRARY = "public libraries"
 _MISSING = "—"
-# A bar is full where our regret is ten times the paper's, or a tenth.
-_FULL_BAR = math.log(10)
+# A bar is full where our regret is four times the paper's, or a quarter.
+_FULL_BAR = math.log(4)
 
 
 def regret_table(section: Section) -> Table:
@@ -25,39 +28,42 @@ def regret_table(section: Section) -> Table:
     rows = []
     for policy in section.policies:
         row = [Cell(row_name(section, policy), colour=colours(section)[policy])]
+        row += [_rank_cell(ranks, policy)] if ranked else []
         row += [_regret_cell(section, scenario, policy) for scenario in section.scenarios]
-        if ranked:
-            lowest = ranks[policy] == min(ranks.values())
-            row.append(Cell(f"{ranks[policy]:.2f}", ranks[policy], bold=lowest))
         rows.append(tuple(row))
+    gap = [Cell("")] if ranked else []
     fixed = [section.best_fixed(scenario) for scenario in section.scenarios]
-    footer = [Cell(FIXED), *(Cell(spread(*found), found[0]) for found in fixed)]
+    footer = [[Cell(FIXED), *gap, *(Cell(spread(*found), found[0]) for found in fixed)]]
+    if _has_libraries(section):
+        figures = [LIBRARIES.get(scenario) for scenario in section.scenarios]
+        footer.append([Cell(LIBRARY), *gap, *(Cell("" if f is None else number(f), f) for f in figures)])
     header = [name + (" †" if section.needs_no_context(name) else "") for name in section.scenarios]
     titles = [_column_title(section, name) for name in section.scenarios]
     return Table(
         caption=caption(section),
-        header=("policy", *header, *(["rank"] if ranked else [])),
-        titles=("", *titles, *(["mean rank over the scenarios that all policies have"] if ranked else [])),
+        header=("policy", *(["rank"] if ranked else []), *header),
+        titles=("", *(["mean rank over the scenarios that all policies have"] if ranked else []), *titles),
         rows=tuple(rows),
-        footer=(tuple([*footer, *([Cell("")] if ranked else [])]),),
+        footer=tuple(map(tuple, footer)),
         notes=tuple(_notes(section, ranked=ranked)),
+        heading="" if section.axis else caption(section, titled=False),
     )
 
 
-def caption(section: Section) -> str:
-    """What a table or a page of curves shows."""
+def caption(section: Section, *, titled: bool = True) -> str:
+    """What a table shows, with or without the title of its section."""
     runs = f"{section.replications} replications" if section.replications > 1 else "1 replication"
-    return f"{section.title}: final regret, {section.horizon:,} rounds, {runs}"
+    text = f"final regret, {section.horizon:,} rounds, {runs}"
+    return f"{section.title}: {text}" if titled else text.capitalize()
 
 
 def row_name(section: Section, policy: PolicySpec) -> str:
     """Name a policy; a variant by what it varies."""
     if not section.axis:
         return policy.label
-    varied = dict(policy.options)
-    if not varied:
-        return f"{policy.name} as it comes"
-    return ", ".join(f"{option}={value}" for option, value in varied.items())
+    if policy.options:
+        return ", ".join(f"{option}={value}" for option, value in policy.options)
+    return ", ".join(f"{option}={_default(policy, option)}" for option in section.axis) + " (default)"
 
 
 def colours(section: Section) -> dict[PolicySpec, int]:
@@ -84,9 +90,9 @@ def times_table(section: Section) -> Table:
     )
 
 
-def paper_table(sections: Iterable[Section]) -> Table | None:
+def paper_table(sections: Iterable[Section], *, policies: Container[str] = tuple(REGRET)) -> Table | None:
     """Our regret beside the paper's, wherever it reports one; None where it never does."""
-    pairs = _beside(sections)
+    pairs = [pair for pair in _beside(sections) if pair[0] in policies]
     if not pairs:
         return None
     rows = []
@@ -99,7 +105,7 @@ def paper_table(sections: Iterable[Section]) -> Table | None:
                 Cell(ours.policy.label, colour=style_of(name)),
                 Cell(scenario),
                 Cell(spread(ours.mean, ours.standard_error), ours.mean, bold=ours.mean < theirs),
-                Cell(number(theirs), theirs, bold=theirs < ours.mean),
+                Cell(spread(theirs, DEVIATION[name][scenario]), theirs, bold=theirs < ours.mean),
                 Cell(f"{ratio:.2f}", ratio, bar=bar),
             )
         )
@@ -107,14 +113,17 @@ def paper_table(sections: Iterable[Section]) -> Table | None:
         caption=f"Ours and the paper's: final regret, {HORIZON:,} rounds",
         header=("policy", "scenario", "ours", "paper", "ours / paper"),
         rows=tuple(rows),
-        notes=("Bold: the lower of the two.", "The paper's are means over five replications."),
+        notes=(
+            "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints behind "
+            "that sign, which by its size is a standard deviation. Bold: the lower of the two.",
+        ),
         text_columns=2,
     )
 
 
 def paper_ranks(sections: Iterable[Section]) -> Table | None:
     """Average rank among the policies and on the scenarios that both have, ours and the paper's."""
-    rows: list[tuple[Cell, ...]] = []
+    columns: dict[str, dict[PolicySpec, float]] = {}
     for section in sections:
         known = [policy for policy in section.policies if policy.name in REGRET and not policy.options]
         shared = [
@@ -124,26 +133,26 @@ def paper_ranks(sections: Iterable[Section]) -> Table | None:
         ]
         if section.horizon != HORIZON or section.axis or len(known) < 2 or not shared:
             continue
-        ours = average_ranks({p: [section.cells[name, p].mean for name in shared] for p in known})
-        theirs = average_ranks({p: [REGRET[p.name][name] for name in shared] for p in known})
-        rows += [
-            (
-                Cell(policy.label, colour=style_of(policy.name)),
-                Cell(section.title),
-                Cell(str(len(shared)), len(shared)),
-                Cell(f"{ours[policy]:.2f}", ours[policy], bold=ours[policy] == min(ours.values())),
-                Cell(f"{theirs[policy]:.2f}", theirs[policy], bold=theirs[policy] == min(theirs.values())),
-            )
-            for policy in known
-        ]
-    if not rows:
+        tasks = f"{section.title.split()[0]} ({len(shared)})"
+        ours = {policy: [section.cells[name, policy].mean for name in shared] for policy in known}
+        theirs = {policy: [REGRET[policy.name][name] for name in shared] for policy in known}
+        columns |= {f"{tasks}, ours": average_ranks(ours), f"{tasks}, paper": average_ranks(theirs)}
+    if not columns:
         return None
+    ranked = sorted(
+        {policy for column in columns.values() for policy in column}, key=lambda p: style_of(p.name)
+    )
     return Table(
         caption="Average rank among the paper's policies",
-        header=("policy", "tasks", "scenarios", "ours", "paper"),
-        rows=tuple(rows),
-        notes=("On the scenarios that all these policies have; bold: the lowest rank.",),
-        text_columns=2,
+        header=("policy", *columns),
+        rows=tuple(
+            (
+                Cell(policy.label, colour=style_of(policy.name)),
+                *(_rank_cell(column, policy) for column in columns.values()),
+            )
+            for policy in ranked
+        ),
+        notes=("On as many scenarios as the brackets say, those that all these policies have; ties share.",),
     )
 
 
@@ -183,10 +192,11 @@ def times_csv(sections: Sequence[Section]) -> str:
 def paper_csv(sections: Sequence[Section]) -> str:
     """Our regret beside the paper's, as numbers."""
     rows = [
-        (ours.policy.label, scenario, *_numbers(ours), REGRET[name][scenario])
+        (ours.policy.label, scenario, *_numbers(ours), REGRET[name][scenario], DEVIATION[name][scenario])
         for name, scenario, ours in _beside(sections)
     ]
-    return csv_text(("policy", "scenario", "replications", "mean", "standard_error", "paper"), rows)
+    header = ("policy", "scenario", "replications", "mean", "standard_error", "paper", "paper_deviation")
+    return csv_text(header, rows)
 
 
 def published(policy: PolicySpec, scenario: str, horizon: int) -> float | None:
@@ -209,6 +219,11 @@ def _beside(sections: Iterable[Section]) -> list[tuple[str, str, FinalRegret]]:
     )
 
 
+@cache
+def _default(policy: PolicySpec, option: str) -> object:
+    return inspect.signature(type(policy.build(arms=2))).parameters[option].default
+
+
 def _numbers(row: FinalRegret) -> tuple[int, float, float]:
     return row.replications, row.mean, row.standard_error
 
@@ -217,14 +232,12 @@ def _regret_cell(section: Section, scenario: str, policy: PolicySpec) -> Cell:
     found = section.cells.get((scenario, policy))
     if found is None:
         return Cell(_MISSING, aside="no run yet")
-    text = spread(found.mean, found.standard_error)
-    if found.replications < section.replications:
-        text += f" [{found.replications}]"
     theirs = None if section.axis else published(policy, scenario, section.horizon)
     return Cell(
-        text,
+        spread(found.mean, found.standard_error),
         found.mean,
         bold=found.mean == section.best(scenario),
+        mark=f"[{found.replications}]" if found.replications < section.replications else "",
         aside="" if theirs is None else f"paper {number(theirs)}",
     )
 
@@ -243,9 +256,24 @@ def _notes(section: Section, *, ranked: bool) -> list[str]:
     if short := [f"{name} {rounds:,}" for name, rounds in fewer.items() if rounds < section.horizon]:
         notes.append(f"Rounds where there is less data: {', '.join(short)}.")
     notes.append(f"{FIXED.capitalize()}: pulled in every round, chosen in hindsight.")
+    if _has_libraries(section):
+        notes.append(
+            f"{LIBRARY.capitalize()}: the lowest of thirteen settings (three seeds), picked for each task."
+        )
     if any(map(section.needs_no_context, section.scenarios)):
         notes.append("†: one fixed arm loses nothing, so contexts are not needed.")
     return notes
+
+
+def _rank_cell(ranks: Mapping[PolicySpec, float], policy: PolicySpec) -> Cell:
+    if policy not in ranks:
+        return Cell(_MISSING)
+    return Cell(f"{ranks[policy]:.2f}", ranks[policy], bold=ranks[policy] == min(ranks.values()))
+
+
+def _has_libraries(section: Section) -> bool:
+    known = any(scenario in LIBRARIES for scenario in section.scenarios)
+    return known and section.horizon == HORIZON and not section.axis
 
 
 def _scenarios(count: int) -> str:

@@ -20,8 +20,12 @@ _COLUMNS = 4
 
 def scenario_figure(section: Section, scenario: str) -> Figure:
     """Draw the regret curves of one scenario, each named at its end."""
-    figure = new_figure(width=6.8, height=4.0)
-    panel = figure.subplots()
+    # Margins are given in inches: working them out takes longer than the drawing.
+    width, height = 6.8, 4.0
+    longest = max(len(row_name(section, policy)) for policy in section.policies)
+    figure = new_figure(width=width, height=height, arranged=False)
+    right = 0.3 + 0.075 * (longest + 8)
+    panel = figure.add_axes((0.75 / width, 0.55 / height, 1 - (0.75 + right) / width, 1 - 0.95 / height))
     _draw(panel, section, scenario)
     panel.set(title=scenario, xlabel="round", ylabel="cumulative regret, mean ± SD")
     _name_ends(panel)
@@ -32,25 +36,36 @@ def page_figure(section: Section) -> Figure:
     """Draw every scenario of a section small, with one legend."""
     columns = min(_COLUMNS, len(section.scenarios))
     rows = math.ceil(len(section.scenarios) / columns)
-    figure = new_figure(width=max(3.1 * columns, 5.0), height=2.6 * rows + 0.7)
-    panels = figure.subplots(rows, columns, squeeze=False)
+    labels = [row_name(section, policy) for policy in section.policies]
+    width = max(3.1 * columns, 6.2)
+    across = max(1, int(width / (0.7 + 0.095 * max(map(len, labels)))))
+    legend = 0.24 * math.ceil(len(labels) / across)
+    height = 2.5 * rows + 0.5 + legend
+    figure = new_figure(width=width, height=height, arranged=False)
+    panels = figure.subplots(
+        rows,
+        columns,
+        squeeze=False,
+        gridspec_kw={
+            "left": 0.75 / width,
+            "right": 1 - 0.15 / width,
+            "top": 1 - 0.3 / height,
+            "bottom": (0.62 + legend) / height,
+            "wspace": 0.24,
+            "hspace": 0.32,
+        },
+    )
     for panel in panels.flat[len(section.scenarios) :]:
-        panel.set_visible(False)
+        panel.remove()
     named: dict[str, Any] = {}
     for panel, scenario in zip(panels.flat, section.scenarios, strict=False):
         _draw(panel, section, scenario)
         panel.set_title(scenario, fontsize="medium")
         named |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
-    labels = [row_name(section, policy) for policy in section.policies]
-    figure.legend(
-        [named[label] for label in labels],
-        labels,
-        loc="outside lower center",
-        ncols=min(len(labels), 2 * columns),
-        frameon=False,
-    )
-    figure.supxlabel("round", fontsize="medium")
-    figure.supylabel("cumulative regret, mean ± SD", fontsize="medium")
+    lines = [named[label] for label in labels]
+    figure.legend(lines, labels, loc="lower center", ncols=across, frameon=False, fontsize="small")
+    figure.text(0.5, (0.16 + legend) / height, "round", ha="center")
+    figure.text(0.12 / width, 0.5, "cumulative regret, mean ± SD", rotation=90, va="center")
     return figure
 
 

@@ -100,7 +100,8 @@
   }
 
   function exact(value) {
-    const digits = Math.abs(value) < 1 ? 4 : 1;
+    const size = Math.abs(value);
+    const digits = size < 1 ? 4 : size < 999.95 ? 1 : 0;
     return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   }
 
@@ -120,6 +121,13 @@
     const placed = [];
     for (const c of clusters) c.of.forEach((i, n) => { placed[i] = start(c) + gap * n; });
     return placed;
+  }
+
+  // A band is sent as its half width where it is symmetric.
+  function unpack(line) {
+    if (!line.sd) return line;
+    const edge = (sign) => line.y.map((v, i) => (line.sd[i] === null ? null : v + sign * line.sd[i]));
+    return { ...line, low: edge(-1), high: edge(1) };
   }
 
   // ---- one panel ----
@@ -187,7 +195,7 @@
         const kept = usable(line).filter((i) => line.low[i] !== null);
         if (kept.length < 2) continue;
         const points = [...kept.map((i) => place(i, line.high[i])), ...kept.reverse().map((i) => place(i, line.low[i]))];
-        draw("polygon", { points: points.join(" "), fill: `var(--c${board.series[line.s].colour})`, opacity: 0.13 }, inner);
+        draw("polygon", { points: points.join(" "), fill: `var(--c${board.series[line.s].colour})`, opacity: 0.1 }, inner);
       }
       if (panel.fixed && panel.fixed >= low && panel.fixed <= high) {
         draw("line", { class: "fixed", x1: box.left, x2: box.right, y1: sy(panel.fixed), y2: sy(panel.fixed) }, inner);
@@ -280,6 +288,7 @@
   // ---- panels with one legend ----
   function addBoard(place, board) {
     const state = { hidden: new Set(), log: board.log, count: addBoard.count };
+    make("h3", {}, place, board.heading);
     const controls = make("div", { class: "controls", role: "group", "aria-label": "Policies shown" }, place);
     const grid = make("div", { class: "grid" }, place);
     const panels = [];
@@ -307,7 +316,9 @@
         return button;
       });
     }
-    for (const panel of board.panels) panels.push(addPanel(board, state, panel, grid));
+    for (const panel of board.panels) {
+      panels.push(addPanel(board, state, { ...panel, lines: panel.lines.map(unpack) }, grid));
+    }
     addBoard.count = state.count;
     let width = 0;
     new ResizeObserver(() => {

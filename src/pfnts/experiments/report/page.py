@@ -135,6 +135,7 @@ def board(
         "series": series,
         "panels": list(panels),
         "ylabel": ylabel,
+        "heading": ylabel.capitalize() + (", mean and standard deviation" if regret else ", with 95 % bands"),
         "log": regret,
         "values": not regret,
         "first": FIRST_ROUND,
@@ -160,12 +161,19 @@ def curve_panel(
 
 
 def line(
-    series: int, heights: ArrayLike, low: ArrayLike | None = None, high: ArrayLike | None = None
+    series: int,
+    heights: ArrayLike,
+    *,
+    spread: ArrayLike | None = None,
+    edges: ArrayLike | None = None,
 ) -> dict[str, Any]:
-    """Describe the curve of series number ``series``, with the edges of its band."""
+    """Describe the curve of one of the series; its band reaches ``spread`` to either side, or ``edges``."""
     described: dict[str, Any] = {"s": series, "y": _digits(heights)}
-    if low is not None and high is not None and np.isfinite(np.asarray(low, dtype=float)).any():
-        described |= {"low": _digits(low, 4), "high": _digits(high, 4)}
+    if spread is not None and np.isfinite(np.asarray(spread, dtype=float)).any():
+        described["sd"] = _digits(spread, 3)
+    if edges is not None:
+        low, high = np.asarray(edges)
+        described |= {"low": _digits(low), "high": _digits(high)}
     return described
 
 

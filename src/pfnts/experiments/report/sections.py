@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from pfnts import environments, policies
+from pfnts.experiments import published
 from pfnts.experiments.outcomes import Outcome
-from pfnts.experiments.published import REGRET
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.summary import FinalRegret, mean_and_error, summarize_outcomes
 
@@ -129,9 +129,9 @@ def family(scenario: str) -> str:
     >>> family("friedman"), family("openml-adult")
     ('Synthetic tasks of the paper', 'OpenML tasks')
     """
-    if scenario.startswith("openml-"):
+    if scenario in published.OPENML:
         return OPENML
-    return SYNTHETIC if scenario in REGRET["pfn-ts"] else OTHER
+    return SYNTHETIC if scenario in published.SYNTHETIC else OTHER
 
 
 def _main(horizon: int, outcomes: Sequence[Outcome]) -> list[Section]:
@@ -155,7 +155,7 @@ def _variants(horizon: int, outcomes: Sequence[Outcome]) -> list[Section]:
         varied = [o for o in outcomes if o.spec.policy.name == name and _axis(o.spec.policy) == axis]
         where = {o.spec.scenario for o in varied}
         default = [o for o in outcomes if o.spec.policy == PolicySpec(name) and o.spec.scenario in where]
-        section = _section(f"{name}: {', '.join(axis)}", horizon, [*default, *varied], axis=axis)
+        section = _section(f"{name} by {' and '.join(axis)}", horizon, [*default, *varied], axis=axis)
         sections += [section] if section else []
     return sections
 

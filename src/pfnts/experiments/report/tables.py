@@ -15,6 +15,8 @@ _LATEX = {
     "—": "---",
 }  # fmt: skip
 
+_LONG = 20
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -26,6 +28,8 @@ class Cell:
     """By which its column is sorted; the text itself when left out."""
     bold: bool = False
     """Whether it is the best of its column."""
+    mark: str = ""
+    """What follows it: a reference to a note."""
     aside: str = ""
     """What stands below it, small, on the page."""
     colour: int | None = None
@@ -64,6 +68,8 @@ class Table:
     """Longer explanations of the columns, shown on the page when pointed at."""
     text_columns: int = 1
     """How many of the first columns hold words."""
+    heading: str = ""
+    """The caption below a heading that says the rest; the caption itself when left out."""
 
 
 def markdown(table: Table) -> str:
@@ -75,7 +81,7 @@ def markdown(table: Table) -> str:
         _line(table.header),
         "|" + "|".join(ruler) + "|",
         *(
-            _line([f"**{cell.text}**" if cell.bold else cell.text for cell in row])
+            _line([_join(f"**{cell.text}**" if cell.bold else cell.text, cell.mark) for cell in row])
             for row in (*table.rows, *table.footer)
         ),
         "",
@@ -113,15 +119,17 @@ def html(table: Table) -> str:
     titles = table.titles or ("",) * len(table.header)
     head = "".join(
         f'<th scope="col"{" class=num" if i >= table.text_columns else ""}>'
-        f'<button type="button"{_attribute("title", title)}>{escape(name)}</button></th>'
+        f'<button type="button"{_attribute("title", title)}>{_unbroken(name)}</button></th>'
         for i, (name, title) in enumerate(zip(table.header, titles, strict=True))
     )
     body = "".join(_html_row(table, row) for row in table.rows)
     foot = "".join(_html_row(table, row) for row in table.footer)
-    notes = "".join(f"<p class=note>{escape(note)}</p>" for note in table.notes)
+    notes = f"<p class=note>{escape(' '.join(table.notes))}</p>" if table.notes else ""
+    caption = escape(table.heading or table.caption)
     return (
+        f"<p class=caption>{caption}</p>"
         f'<div class=scroll tabindex=0 role=region aria-label="{escape(table.caption)}">'
-        f"<table class=sortable><caption>{escape(table.caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<table class=sortable><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}</table></div>{notes}"
     )
 
@@ -141,15 +149,17 @@ def csv_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return buffer.getvalue()
 
 
-def number(value: float) -> str:
-    """One decimal and separators.
+def number(value: float, *, like: float | None = None) -> str:
+    """One decimal, none from a thousand on; as many as ``like`` has, where it is given.
 
     Examples
     --------
-    >>> number(26214.66)
-    '26,214.7'
+    >>> number(26214.66), number(90.21), number(149.03, like=26214.66)
+    ('26,215', '90.2', '149')
     """
-    return f"{value:,.1f}"
+    size = abs(value if like is None else like)
+    # What would be rounded up to a thousand is printed like one.
+    return f"{value:,.0f}" if size >= 999.95 else f"{value:,.1f}"
 
 
 def spread(mean: float, error: float | None) -> str:
@@ -160,7 +170,9 @@ def spread(mean: float, error: float | None) -> str:
     >>> spread(233.0, 94.1), spread(233.0, math.nan)
     ('233.0 ± 94.1', '233.0')
     """
-    return number(mean) if error is None or math.isnan(error) else f"{number(mean)} ± {number(error)}"
+    if error is None or math.isnan(error):
+        return number(mean)
+    return f"{number(mean)} ± {number(error, like=mean)}"
 
 
 def _plain(value: object) -> object:
@@ -175,7 +187,12 @@ def _line(cells: Sequence[str]) -> str:
 
 def _tex_row(row: Sequence[Cell]) -> str:
     texts = [rf"\textbf{{{_tex(cell.text)}}}" if cell.bold else _tex(cell.text) for cell in row]
-    return " & ".join(texts) + r" \\"
+    marked = [_join(text, cell.mark) for text, cell in zip(texts, row, strict=True)]
+    return " & ".join(marked) + r" \\"
+
+
+def _join(*texts: str) -> str:
+    return " ".join(filter(None, texts))
 
 
 def _tex(text: str) -> str:
@@ -193,18 +210,24 @@ def _html_cell(cell: Cell, column: int, text_columns: int) -> str:
         text = f"<b>{text}</b>"
     if cell.colour is not None:
         text = f'<i class=swatch style="--c:var(--c{cell.colour})"></i>{text}'
-    if cell.aside:
-        text += f"<small>{escape(cell.aside)}</small>"
+    if cell.aside or cell.mark:
+        text += f"<small>{escape(_join(cell.mark, cell.aside))}</small>"
     if cell.bar is not None:
         start, length = 50 + 50 * min(cell.bar, 0), 50 * abs(cell.bar)
         side = "better" if cell.bar < 0 else "worse"
         text += f'<i class="bar {side}" style="--from:{start:.1f}%;--long:{length:.1f}%"></i>'
     # Plain decimals, so that whatever reads the page reads the numbers.
     value = "" if cell.value is None or math.isnan(cell.value) else f"{cell.value:.6f}"
-    tag = 'th scope="row"' if column == 0 else "td"
+    # Short names are never broken, long ones may be.
+    wrap = " class=long" if len(cell.text) > _LONG else ""
+    tag = f'th scope="row"{wrap}' if column == 0 else "td"
     numeric = column >= text_columns
     attributes = f"{' class=num' if numeric else ''}{_attribute('data-value', value) if numeric else ''}"
     return f"<{tag}{attributes}>{text}</{tag[:2]}>"
+
+
+def _unbroken(name: str) -> str:
+    return escape(name).replace(" †", "&nbsp;†")
 
 
 def _attribute(name: str, value: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pfnts.experiments.outcomes import bands
+from pfnts.experiments.published import REGRET
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.contents import (
     colours,
@@ -25,6 +26,7 @@ from pfnts.experiments.report.contents import (
 from pfnts.experiments.report.page import Part, board, board_place, curve_panel, image, line, write_page
 from pfnts.experiments.report.sections import Section
 
+_OURS = "pfn-ts"
 _ABOUT = (
     "Regret is the mean reward lost against the best arm of each round (on OpenML tasks: the number of wrong "
     "classes), summed over rounds. Tables show the mean and its standard error over replications; curves "
@@ -63,9 +65,8 @@ def write_index(
     several = len({section.horizon for section in sections}) > 1
     for section in (section for section in sections if not section.axis):
         parts.append(_comparison(section, boards, several=several))
-    beside = [html for html in map(_table, (paper_ranks(sections), paper_table(sections))) if html]
-    if beside:
-        parts.append(Part("Beside the paper", "".join(beside), "Paper"))
+    if paper_table(sections) is not None:
+        parts.append(Part("Beside the paper", _beside(sections), "Paper"))
     varied = [section for section in sections if section.axis]
     if varied:
         body = "".join(_variants(section, boards) for section in varied)
@@ -97,8 +98,7 @@ def regret_board(section: Section) -> dict[str, Any]:
             members = section.outcomes.get((scenario, policy))
             if members:
                 rounds, mean, spread = bands(members)
-                # Regret never falls below 0, so neither does the band.
-                lines.append(line(place[policy], mean, np.maximum(mean - spread, 0), mean + spread))
+                lines.append(line(place[policy], mean, spread=spread))
         free = section.needs_no_context(scenario)
         panels.append(
             curve_panel(
@@ -121,12 +121,20 @@ def _comparison(section: Section, boards: list[dict[str, Any]], *, several: bool
 
 def _variants(section: Section, boards: list[dict[str, Any]]) -> str:
     boards.append(regret_board(section))
-    curves = f"<details><summary>Curves</summary>{_place(len(boards) - 1)}</details>"
+    curves = (
+        f"<details><summary>Curves of {escape(section.title)}</summary>{_place(len(boards) - 1)}</details>"
+    )
     return tables.html(regret_table(section)) + curves
 
 
 def _place(number: int) -> str:
     return board_place(number, instead="The curves need JavaScript; they are in the folder figures, too.")
+
+
+def _beside(sections: Sequence[Section]) -> str:
+    body = _table(paper_ranks(sections)) + _table(paper_table(sections, policies=[_OURS]))
+    others = _table(paper_table(sections, policies=[name for name in REGRET if name != _OURS]))
+    return body + (f"<details><summary>The other policies</summary>{others}</details>" if others else "")
 
 
 def _table(table: tables.Table | None) -> str:
