@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,6 +113,19 @@ def test_unfinished_folder_of_a_killed_process_is_ignored(store: RunStore, traje
     store.save(SPEC, trajectory)
     (store.root / ".unfinished-a_b_c_d").mkdir()
     assert [each.spec for each in store] == [SPEC]
+
+
+def test_tidying_removes_only_what_is_abandoned(store: RunStore, trajectory: Trajectory) -> None:
+    store.save(SPEC, trajectory)
+    recent, abandoned = store.root / ".unfinished-recent", store.root / ".unfinished-abandoned"
+    recent.mkdir()
+    abandoned.mkdir()
+    (abandoned / "trajectory.npz").touch()
+    os.utime(abandoned, (0, 0))
+    store.tidy()
+    assert recent.is_dir()
+    assert not abandoned.exists()
+    assert SPEC in store
 
 
 def test_saving_again_keeps_the_first(store: RunStore, trajectory: Trajectory) -> None:

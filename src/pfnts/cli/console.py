@@ -49,10 +49,10 @@ def explain_failures(error: FailedRunsError) -> None:
         errors.print(str(failure.spec.describe()), markup=False, highlight=False, soft_wrap=True, style="dim")
         text = failure.traceback.rstrip() or failure.reason
         errors.print(text, markup=False, highlight=False, soft_wrap=True)
+    count = len(error.failures)
+    them = "1 run failed and nothing of it" if count == 1 else f"{count} runs failed and nothing of them"
     errors.print(
-        f"{len(error.failures)} runs failed and nothing of them is kept; all others are. "
-        "The same command tries them again.",
-        soft_wrap=True,
+        f"{them} is kept; all others are. The same command tries again.", highlight=False, soft_wrap=True
     )
 
 

@@ -35,6 +35,9 @@ def reproduce(
         Path | None,
         typer.Option(help="Folder of runs and report; runs/paper or runs/quick when left out."),
     ] = None,
+    figures: Annotated[
+        bool, typer.Option(help="Draw the figures for papers and slides; the page has curves of its own.")
+    ] = True,
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -59,7 +62,7 @@ def reproduce(
     specs = [spec for spec in wanted.specs if spec.scenario not in missing or spec in store]
     failures = made(specs, store, engine=chosen, data=data)
     with plain_errors(ValueError, ImportError, OSError):
-        page = write_report(store.root)
+        page = write_report(store.root, figures=figures)
     console.print(f"The report is in [bold]{page}[/].", soft_wrap=True)
     if failures is not None:
         explain_failures(failures)

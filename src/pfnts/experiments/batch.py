@@ -57,6 +57,8 @@ def run_all(
     >>> [done.trajectory.horizon for done in run_all(specs)]
     [50, 50]
     """
+    if store is not None:
+        store.tidy()
     missing = []
     for spec in dict.fromkeys(specs):
         if store is not None and spec in store:

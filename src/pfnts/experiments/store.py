@@ -7,8 +7,10 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +23,9 @@ from pfnts.experiments.spec import RunSpec
 from pfnts.simulation import Trajectory
 
 _FORMAT = 2
+_UNFINISHED = ".unfinished-"
+_ABANDONED = 3600.0
+"""Seconds after which a folder that is still unfinished belongs to nobody: saving takes far less."""
 _ARRAYS = ("arms", "rewards", "regret", "propensities", "fixed")
 
 
@@ -95,7 +100,7 @@ class RunStore:
         """
         self.root.mkdir(parents=True, exist_ok=True)
         # Beside its final place, because a rename is atomic only within one file system.
-        temporary = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=self.root))
+        temporary = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.root))
         try:
             arrays = {name: getattr(trajectory, name) for name in _ARRAYS}
             np.savez_compressed(temporary / "trajectory.npz", **arrays)
@@ -110,6 +115,13 @@ class RunStore:
                     raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Remove what a process that was killed while saving has left behind."""
+        for folder in self.root.glob(f"{_UNFINISHED}*"):
+            with suppress(FileNotFoundError):
+                if time.time() - folder.stat().st_mtime > _ABANDONED:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_key(spec: RunSpec) -> str:

@@ -1,0 +1,84 @@
+"""What has to be run for each target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pfnts import environments
+from pfnts.environments import MissingDatasetError
+from pfnts.experiments.reproduce import TARGETS, missing_tables, reproduction
+
+
+def played(target: str, **options: object) -> set[str]:
+    return {spec.policy.name for spec in reproduction(target, **options).specs}  # type: ignore[arg-type]
+
+
+def test_all_is_everything_once() -> None:
+    everything = reproduction("all")
+    assert len(everything.specs) == len(set(everything.specs))
+    assert everything.coverage
+    assert everything.notes == ()
+    for target in TARGETS:
+        assert set(reproduction(target).specs) <= set(everything.specs)
+
+
+def test_full_run_has_the_slow_policies_and_a_first_look_has_not() -> None:
+    assert {"bf-ts", "neural-ts"} <= played("table-synthetic")
+    assert not {"bf-ts", "neural-ts"} & played("table-synthetic", quick=True)
+    assert {"bf-ts", "neural-ts"} <= played("table-synthetic", quick=True, slow=True)
+    assert not {"bf-ts", "neural-ts"} & played("table-synthetic", slow=False)
+
+
+def test_what_is_left_out_is_said() -> None:
+    slow, ablations = reproduction("all", quick=True).notes
+    assert "bf-ts and neural-ts are left out" in slow
+    assert "on friedman and friedman-sparse-disjoint only" in ablations
+    assert "as you asked" in reproduction("table-openml", slow=False).notes[0]
+
+
+def test_named_policies_run_and_nobody_is_told_of_the_others() -> None:
+    wanted = reproduction("table-openml", quick=True, policies=["ts", "bf-ts"])
+    assert {spec.policy.name for spec in wanted.specs} == {"ts", "bf-ts"}
+    assert wanted.notes == ()
+
+
+def test_more_replications_contain_the_fewer() -> None:
+    two, three = (set(reproduction("table-synthetic", quick=True, replications=n).specs) for n in (2, 3))
+    assert two < three
+    assert len(three) == len(two) * 3 // 2
+
+
+def test_coverage_alone_needs_no_run() -> None:
+    wanted = reproduction("coverage")
+    assert wanted.specs == ()
+    assert wanted.coverage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"target": "table-3"}, "target must be one of table-synthetic, .* got 'table-3'"),
+        ({"target": "all", "policies": ["pfnts"]}, "policy must be one of pfn-ts, .* got 'pfnts'"),
+        ({"target": "all", "replications": 0}, "replications must be a positive integer, got 0"),
+        ({"target": "ablations", "policies": ["ts"]}, "policy must be one that ablations compares, got ts"),
+    ],
+)
+def test_mistakes_are_named(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        reproduction(**arguments)  # type: ignore[arg-type]
+
+
+def test_tables_that_cannot_be_had_are_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def only_shuttle(scenario: str, **options: object) -> None:
+        assert options["data"] == tmp_path
+        if scenario != "openml-shuttle":
+            raise MissingDatasetError(f"{scenario} cannot be had")
+
+    monkeypatch.setattr(environments, "make", only_shuttle)
+    missing = missing_tables(reproduction("all", quick=True).specs, data=tmp_path)
+    assert len(missing) == 7
+    assert missing["openml-adult"] == "openml-adult cannot be had"

@@ -1,0 +1,107 @@
+"""``pfnts reproduce``, undisturbed and killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pfnts.cli import app
+from pfnts.environments import MissingDatasetError
+from pfnts.experiments import RunStore
+from pfnts.experiments import reproduce as reproduce_module
+from pfnts.experiments import runner as runner_module
+
+QUICK = ("reproduce", "table-synthetic", "--quick", "--replications", "1", "--no-figures")
+TABLE = (*QUICK, "--policy", "lin-ts", "--policy", "uniform")
+SMALL = (*QUICK, "--policy", "uniform", "--workers", "1")
+
+
+def pfnts(*arguments: str | Path, code: int = 0) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result.output
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the children of a process from /proc")
+def test_killed_and_started_again_it_gives_the_same_tables(tmp_path: Path) -> None:
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    command = [sys.executable, "-c", "from pfnts.cli import app; app()"]
+    process = subprocess.Popen(
+        [*command, *TABLE, "--workers", "2", "--out", killed], stdout=subprocess.DEVNULL
+    )
+    try:
+        wait_until(lambda: len(list(killed.glob("[!.]*_*_*_*"))) >= 3)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    finally:
+        process.kill()
+        process.wait()
+    assert len(children) >= 2
+    wait_until(lambda: not any(os.path.exists(f"/proc/{child}") for child in children))
+    kept = len(list(RunStore(killed)))
+    assert 3 <= kept < 16
+    text = pfnts(*TABLE, "--workers", "1", "--out", killed)
+    assert f"16 runs, of which {kept} were finished before" in text
+    pfnts(*TABLE, "--workers", "1", "--out", undisturbed)
+    tables = sorted(path.name for path in (undisturbed / "report").glob("regret.*"))
+    assert tables == ["regret.csv", "regret.md", "regret.tex"]
+    for name in tables:
+        assert (killed / "report" / name).read_bytes() == (undisturbed / "report" / name).read_bytes()
+
+
+def test_second_time_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pfnts(*SMALL, "--out", tmp_path)
+    monkeypatch.setattr(runner_module, "simulate", lambda *a, **k: pytest.fail("ran a finished run again"))
+    assert "8 runs, of which 8 were finished before" in pfnts(*SMALL, "--out", tmp_path)
+
+
+def test_failed_run_is_reported_at_the_end_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate = runner_module.simulate
+
+    def breaking(policy: object, environment: object, **options: object) -> object:
+        if environment.name == "linear":  # type: ignore[attr-defined]
+            raise ZeroDivisionError("as planned")
+        return simulate(policy, environment, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(runner_module, "simulate", breaking)
+    text = pfnts(*SMALL, "--out", tmp_path, code=1)
+    assert "linear, uniform, replication 0: failed, ZeroDivisionError: as planned" in text
+    assert "Traceback" in text
+    assert "'horizon': 500" in text
+    assert "1 run failed and nothing of it is kept" in text
+    assert len(list(RunStore(tmp_path))) == 7
+    assert (tmp_path / "report" / "regret.csv").exists()
+
+
+def test_missing_table_is_skipped_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Environments:
+        @staticmethod
+        def make(scenario: str, **options: object) -> None:
+            raise MissingDatasetError(f"{scenario} needs a table")
+
+    monkeypatch.setattr(reproduce_module, "environments", Environments)
+    text = pfnts("reproduce", "figures", *SMALL[2:], "--out", tmp_path)
+    assert "openml-adult is left out: openml-adult needs a table" in text
+    assert "15 runs, of which 0 were finished before" in text
+    assert len(list(RunStore(tmp_path))) == 15
+
+
+def test_nothing_to_report_is_explained(tmp_path: Path) -> None:
+    text = pfnts("reproduce", "table-3", "--out", tmp_path, code=2)
+    assert "target must be one of" in text
+    assert "Traceback" not in text
