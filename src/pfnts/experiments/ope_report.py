@@ -184,7 +184,7 @@ def action_rows(log: Log) -> list[tuple[str, ...]]:
 
 def _table(caption: str, header: tuple[str, ...], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
     cells = tuple(tuple(Cell(text, _leading_number(text)) for text in row) for row in rows)
-    return html(Table(caption, header, cells, text_columns=words))
+    return html(Table(caption, header, cells, text_columns=words, heading=""))
 
 
 def _leading_number(text: str) -> float | None:

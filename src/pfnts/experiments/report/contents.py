@@ -46,7 +46,7 @@ def regret_table(section: Section) -> Table:
         rows=tuple(rows),
         footer=tuple(map(tuple, footer)),
         notes=tuple(_notes(section, ranked=ranked)),
-        heading="" if section.axis else caption(section, titled=False),
+        heading=None if section.axis else caption(section, titled=False),
     )
 
 

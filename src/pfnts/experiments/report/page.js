@@ -147,9 +147,9 @@
       plot.replaceChildren();
       const large = card.classList.contains("wide");
       const width = Math.max(plot.clientWidth, 220);
-      const height = large ? 440 : 230;
-      const named = large && width > 620;
-      const box = { left: 46, right: width - (named ? 190 : 10), top: 8, bottom: height - 34 };
+      const roomy = width > 620;
+      const height = large ? 440 : roomy ? 320 : 230;
+      const box = { left: 46, right: width - (roomy ? 190 : 10), top: 8, bottom: height - 34 };
       plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
       plot.setAttribute("height", height);
       const lines = panel.lines.filter((line) => !state.hidden.has(line.s));
@@ -176,7 +176,7 @@
         draw("line", { class: "rule", x1: box.left, x2: box.right, y1: sy(tick), y2: sy(tick) }, plot);
         draw("text", { x: box.left - 5, y: sy(tick) + 4, "text-anchor": "end" }, plot, short(tick));
       }
-      const across = ticks(log ? panel.x[begin] : 0, panel.x.at(-1), log, large ? 8 : 4);
+      const across = ticks(log ? panel.x[begin] : 0, panel.x.at(-1), log, roomy ? 8 : 4);
       for (const tick of across) {
         const end = sx(tick) > box.right - 12;
         draw("line", { class: "axis", x1: sx(tick), x2: sx(tick), y1: box.bottom, y2: box.bottom + 4 }, plot);
@@ -206,7 +206,7 @@
         const points = usable(line).map((i) => place(i, line.y[i])).join(" ");
         draw("polyline", { points, fill: "none", stroke: `var(--c${style.colour})`, "stroke-width": 1.8, "stroke-dasharray": style.dash, "stroke-linejoin": "round" }, inner);
       }
-      if (named) {
+      if (roomy) {
         const ends = lines.filter((line) => line.y.at(-1) !== null && (!log || line.y.at(-1) > 0));
         const heights = spaced(ends.map((line) => inside(line.y.at(-1))), 15);
         ends.forEach((line, i) => {
@@ -324,7 +324,8 @@
     new ResizeObserver(() => {
       if (grid.clientWidth === width) return;
       width = grid.clientWidth;
-      redraw();
+      // Not at once: drawing may change the height, which the observer would be told while it still reports.
+      requestAnimationFrame(redraw);
     }).observe(grid);
   }
   addBoard.count = 0;

@@ -68,8 +68,8 @@ class Table:
     """Longer explanations of the columns, shown on the page when pointed at."""
     text_columns: int = 1
     """How many of the first columns hold words."""
-    heading: str = ""
-    """The caption below a heading that says the rest; the caption itself when left out."""
+    heading: str | None = None
+    """What stands above it on a page whose headings say the rest; the caption when left out."""
 
 
 def markdown(table: Table) -> str:
@@ -125,9 +125,10 @@ def html(table: Table) -> str:
     body = "".join(_html_row(table, row) for row in table.rows)
     foot = "".join(_html_row(table, row) for row in table.footer)
     notes = f"<p class=note>{escape(' '.join(table.notes))}</p>" if table.notes else ""
-    caption = escape(table.heading or table.caption)
+    above = table.caption if table.heading is None else table.heading
+    caption = f"<p class=caption>{escape(above)}</p>" if above else ""
     return (
-        f"<p class=caption>{caption}</p>"
+        f"{caption}"
         f'<div class=scroll tabindex=0 role=region aria-label="{escape(table.caption)}">'
         f"<table class=sortable><thead><tr>{head}</tr></thead>"
         f"<tbody>{body}</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}</table></div>{notes}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pfnts.experiments.outcomes import bands
+from pfnts.experiments.outcomes import bands, places_of
 from pfnts.experiments.published import REGRET
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.contents import (
@@ -79,7 +79,8 @@ def write_index(
         if machines
         else ""
     )
-    parts.append(Part("Time", times + where))
+    if times:
+        parts.append(Part("Time", times + where))
     about = "".join(f"<p>{escape(text)}</p>" for text in (*_ABOUT, *notes))
     parts.append(Part("How to read this page", about, "About"))
     return write_page(
@@ -92,12 +93,14 @@ def regret_board(section: Section) -> dict[str, Any]:
     place = {policy: i for i, policy in enumerate(section.policies)}
     panels = []
     for scenario in section.scenarios:
-        rounds = np.empty(0, dtype=np.int64)
+        rounds = places_of(section.rounds(scenario))
         lines = []
         for policy in section.policies:
             members = section.outcomes.get((scenario, policy))
             if members:
-                rounds, mean, spread = bands(members)
+                # Where a policy has fewer rounds than another, its curve ends earlier.
+                places, *curves = bands(members)
+                mean, spread = (np.interp(rounds, places, curve, right=np.nan) for curve in curves)
                 lines.append(line(place[policy], mean, spread=spread))
         free = section.needs_no_context(scenario)
         panels.append(
@@ -171,6 +174,8 @@ def _number(text: str) -> float | None:
 
 
 def _lead(sections: Sequence[Section]) -> str:
+    if not sections:
+        return "Intervals only; no policy has been run yet."
     runs = {
         outcome.spec for section in sections for members in section.outcomes.values() for outcome in members
     }

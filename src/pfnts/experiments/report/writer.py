@@ -41,7 +41,8 @@ def write_report(
     Parameters
     ----------
     root
-        Folder of a `RunStore`; ``coverage.csv`` in it is shown, too, with the picture beside it.
+        Folder of a `RunStore`; what ``pfnts calibrate`` has left in it, or in a folder ``coverage`` or
+        ``calibration`` of it, is shown, too.
     out
         Where the report goes; ``report`` within ``root`` when left out.
     figures
@@ -65,7 +66,8 @@ def write_report(
     """
     store = RunStore(root)
     outcomes, notes = read_outcomes(store)
-    if not outcomes:
+    coverage = _coverage(store.root)
+    if not outcomes and coverage is None:
         raise ValueError(
             f"root must hold at least one finished run, got {store.root}, which holds none; "
             f"make some with: pfnts run --out {store.root}"
@@ -73,16 +75,16 @@ def write_report(
     out = store.root / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
     sections = organize(outcomes)
-    _write_tables(out, sections)
+    if sections:
+        _write_tables(out, sections)
     if figures:
         _write_figures(out / "figures", sections)
-    coverage = store.root / COVERAGE
     return write_index(
         out / "index.html",
         sections,
         notes=notes,
         machines=_machines(store),
-        coverage=coverage if coverage.exists() else None,
+        coverage=coverage,
     )
 
 
@@ -140,6 +142,11 @@ def _write_figures(out: Path, sections: Sequence[Section]) -> None:
 
 def _file_name(title: str) -> str:
     return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
+
+
+def _coverage(root: Path) -> Path | None:
+    found = (folder / COVERAGE for folder in (root, root / "coverage", root / "calibration"))
+    return next((path for path in found if path.is_file()), None)
 
 
 def _machines(store: RunStore) -> str:

@@ -1,0 +1,111 @@
+"""The page in a browser: Chromium without a window, where it is installed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pfnts.experiments.report import write_report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+LISTEN = """<script>
+window.problems = [];
+addEventListener("error", (event) => problems.push(event.message));
+addEventListener("securitypolicyviolation", (event) => problems.push(event.violatedDirective));
+console.error = console.warn = (...words) => problems.push(words.join(" "));
+</script>"""
+
+TRY = """<script>
+addEventListener("load", () => setTimeout(() => {
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  const found = {};
+  const table = all("table.sortable")[0];
+  const head = all("thead button", table);
+  const column = (i) => [...table.tBodies[0].rows].map((row) => row.cells[i].textContent);
+  const sorted = () => [column(0), all("th[aria-sort]", table).map((th) => th.ariaSort)];
+  const byLinear = head.findIndex((button) => button.textContent === "linear");
+  head[byLinear].click(); found.up = sorted();
+  head[byLinear].click(); found.down = sorted();
+  head[0].click(); found.words = sorted();
+
+  const plot = all(".plot")[0], card = plot.closest(".card"), box = plot.getBoundingClientRect();
+  found.curves = all("polyline", plot).length;
+  const at = { clientX: box.right - 11, clientY: box.top + 20, bubbles: true };
+  plot.dispatchEvent(new PointerEvent("pointermove", at));
+  found.tip = card.querySelector(".tip").innerText;
+  plot.dispatchEvent(new PointerEvent("pointerleave", at));
+  found.hidden = card.querySelector(".tip").hidden;
+  plot.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }));
+  found.key = card.querySelector(".tip strong").textContent;
+
+  const chip = all(".chip")[0];
+  chip.click();
+  found.fewer = [all("polyline", all(".plot")[0]).length, chip.ariaPressed];
+  all(".switch button")[1].click();
+  found.ticks = all("text", all(".plot")[0]).map((text) => text.textContent);
+
+  const paper = () => getComputedStyle(document.body).backgroundColor;
+  const before = paper();
+  document.getElementById("theme").click();
+  found.themes = [before, paper()];
+  found.overflow = document.documentElement.scrollWidth - innerWidth;
+  found.width = innerWidth;
+  found.problems = problems;
+  parent.postMessage(JSON.stringify(found), "*");
+}, 200));
+</script>"""
+
+# A window cannot be as narrow as a phone, a frame can.
+FRAME = """<!doctype html><pre id="result"></pre><script>
+addEventListener("message", (event) => { document.getElementById("result").textContent = event.data; });
+</script><iframe src="tried.html" style="width: WIDTHpx; height: 900px; border: 0"></iframe>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+def test_page_sorts_reads_hides_and_darkens_in_a_browser(small: Path, tmp_path: Path) -> None:
+    found = tried(write_report(small, figures=False), tmp_path)
+    assert found["problems"] == []
+    assert found["up"] == [["lin-ts", "ts", "uniform"], ["ascending"]]
+    assert found["down"] == [["uniform", "ts", "lin-ts"], ["descending"]]
+    assert found["words"] == [["lin-ts", "ts", "uniform"], ["ascending"]]
+    # The last round of `linear`: 12.5, 20 and 375 on average, lowest first.
+    assert found["tip"].split() == ["round", "40", "lin-ts", "12.5", "ts", "20.0", "uniform", "375.0"]
+    assert found["hidden"] is True
+    assert found["key"] == "round 10"
+    assert (found["curves"], found["fewer"]) == (3, [2, "false"])
+    assert {"0", "10", "20", "30", "40"} <= set(found["ticks"])
+    assert found["themes"] == ["rgb(255, 255, 255)", "rgb(20, 23, 26)"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+def test_page_fits_a_phone(small: Path, tmp_path: Path) -> None:
+    found = tried(write_report(small, figures=False), tmp_path, width=360)
+    assert (found["width"], found["overflow"], found["problems"]) == (360, 0, [])
+
+
+def tried(page: Path, folder: Path, *, width: int = 1200) -> dict[str, Any]:
+    """Open a copy of the page, use it by a script, and read what the script has found."""
+    text = page.read_text(encoding="utf-8").replace("<style>", LISTEN + "<style>", 1)
+    (folder / "tried.html").write_text(text.replace("</body>", TRY + "</body>"), encoding="utf-8")
+    frame = folder / "frame.html"
+    frame.write_text(FRAME.replace("WIDTH", str(width)), encoding="utf-8")
+    done = subprocess.run(
+        [
+            str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            f"--user-data-dir={folder / 'profile'}", "--window-size=1300,950",
+            "--virtual-time-budget=5000", "--dump-dom", frame.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    result = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert result is not None, done.stderr
+    assert result[1], done.stderr
+    return dict(json.loads(unescape(result[1])))
