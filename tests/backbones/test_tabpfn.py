@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.random import Generator
 
 from pfnts.backbones import load
@@ -46,6 +47,21 @@ def test_cached_answers_are_those_of_the_package(weights: Path, rng: Generator, 
         np.testing.assert_allclose(mean, estimator.predict(queries), **close)
         quantiles = estimator.predict(queries, output_type="quantiles", quantiles=LEVELS)
         np.testing.assert_allclose(sequence.quantiles(queries, size, LEVELS), np.stack(quantiles), **close)
+
+
+def test_quantiles_of_bars_are_those_of_the_package(rng: Generator) -> None:
+    pytest.importorskip("tabpfn")
+    from tabpfn.architectures.shared.bar_distribution import FullSupportBarDistribution
+
+    from pfnts.backbones.tabpfn import bar_quantiles
+
+    borders = torch.from_numpy(np.sort(rng.standard_normal(12)))
+    logits = torch.from_numpy(3 * rng.standard_normal((20, 11)))
+    logits[0, 0] = logits[1, -1] = 20.0  # all mass in a tail
+    levels = torch.tensor([0.999, 0.001, 0.1, 0.5, 0.9], dtype=torch.float64)
+    criterion = FullSupportBarDistribution(borders)
+    slow = torch.stack([criterion.icdf(logits, float(level)) for level in levels])
+    torch.testing.assert_close(bar_quantiles(logits, borders, levels), slow)
 
 
 def test_network_is_loaded_once_per_process(

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from pfnts.backbones.base import Matrix, Vector
 from pfnts.backbones.snapshots import FittedPrefix, Shelf, SnapshotSequence
 
-CELLS_AT_ONCE = {"cpu": 16_384, "cuda": 1_048_576}
-"""Query cells in one pass; a cell takes about ten kilobytes on its way through either network."""
+CELLS_AT_ONCE = {"cpu": 8_192, "cuda": 65_536}
+"""Query cells in one pass: enough to keep the device busy, few enough for a table of one narrow column, whose
+predictive distributions then take the memory."""
 
 
 class PretrainedBackbone(ABC):
