@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from pfnts.cli.calibrate import calibrate
 from pfnts.cli.demo import demo
 from pfnts.cli.evaluate_backbone import evaluate_backbone
 from pfnts.cli.info import info
@@ -29,6 +30,7 @@ app.command()(report)
 app.command()(reproduce)
 app.command()(ope)
 app.command()(scenarios)
+app.command()(calibrate)
 app.command()(evaluate_backbone)
 app.command()(pretrain)
 app.command()(weights)

@@ -2,6 +2,8 @@
 
 from pfnts.experiments.backbone_scores import BackboneScore, score_backbone
 from pfnts.experiments.batch import FailedRunsError, run_all
+from pfnts.experiments.calibration import CoverageRow, calibrate
+from pfnts.experiments.calibration_report import coverage_figure
 from pfnts.experiments.engines import LocalEngine, RayEngine
 from pfnts.experiments.figures import regret_curves
 from pfnts.experiments.runner import run
@@ -12,6 +14,7 @@ from pfnts.experiments.summary import FinalRegret, summarize
 __all__ = [
     "BackboneScore",
     "CorruptRunError",
+    "CoverageRow",
     "FailedRunsError",
     "FinalRegret",
     "LocalEngine",
@@ -21,6 +24,8 @@ __all__ = [
     "RunSpec",
     "RunStore",
     "UnknownOptionError",
+    "calibrate",
+    "coverage_figure",
     "plan",
     "regret_curves",
     "run",

@@ -1,0 +1,234 @@
+"""Coverage diagnostics against cases whose coverage is known."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+
+from pfnts.backbones import LinearBackbone
+from pfnts.encodings.track import Snapshot
+from pfnts.experiments import calibration
+from pfnts.experiments.calibration import (
+    SIZES,
+    TASKS,
+    CoverageRow,
+    History,
+    backbone_intervals,
+    calibrate,
+    draw_history,
+)
+from pfnts.experiments.calibration_report import (
+    by_method,
+    coverage_figure,
+    coverage_markdown,
+    write_coverage_csv,
+)
+from pfnts.posterior import SubCLT
+
+ROWS = [
+    CoverageRow(task, "bart", "mcmc", size, 10, 0.9, 0.02, 3.0, 0.25, 1.0)
+    for task in ("linear", "friedman")
+    for size in (16, 64)
+]
+
+
+class Oracle:
+    """A backbone that has been told the answer, and whose means move by a known amount."""
+
+    name = "oracle"
+
+    def __init__(self, step: float) -> None:
+        self.step = step
+
+    def sequence(self, X: ArrayLike, y: ArrayLike) -> Any:
+        step = self.step
+
+        class Sequence:
+            size = len(np.asarray(y))
+
+            def means(self, queries: ArrayLike, sizes: Any) -> NDArray[np.float64]:
+                truth = np.asarray(queries)[:, 0]
+                return np.array([truth + (step if i % 2 else -step) for i, _ in enumerate(sizes)])
+
+            def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> NDArray[np.float64]:
+                return np.zeros((len(np.atleast_1d(levels)), len(np.asarray(queries))))
+
+            def append(self, X: ArrayLike, y: ArrayLike) -> None:
+                raise AssertionError("a history is read at once")
+
+        return Sequence()
+
+
+def history(rng: np.random.Generator, size: int = 64) -> History:
+    queries = rng.random((50, 2))
+    return History(rng.random((size, 2)), rng.standard_normal(size), queries, queries[:, 0], seed=1)
+
+
+def test_the_papers_setting_is_the_default() -> None:
+    assert TASKS == ("linear", "friedman")
+    assert SIZES == (16, 64, 256, 1024)
+    widths = [draw_history(task, 16, number=0, queries=50, seed=42).X.shape[1] for task in TASKS]
+    assert widths == [10, 5]
+
+
+def test_intervals_are_those_of_the_estimator(rng: np.random.Generator) -> None:
+    given = history(rng)
+    lower, upper = backbone_intervals(LinearBackbone(), given)["subclt"]
+    posterior = SubCLT().posterior(LinearBackbone().sequence(given.X, given.y), given.queries)
+    np.testing.assert_allclose(upper - lower, 2 * 1.959964 * np.sqrt(posterior.variance), rtol=1e-6)
+    np.testing.assert_allclose((upper + lower) / 2, posterior.mean)
+
+
+def test_rows_beyond_the_last_grid_point_do_not_count(rng: np.random.Generator) -> None:
+    given = history(rng, size=100)
+    shorter = History(given.X[:64], given.y[:64], given.queries, given.means, seed=1)
+    for variance, interval in backbone_intervals(LinearBackbone(), given).items():
+        np.testing.assert_allclose(interval, backbone_intervals(LinearBackbone(), shorter)[variance])
+
+
+def test_shrunk_variances_are_floored_by_the_variance_of_the_rewards(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backbone that never moves and predicts no spread is left with the floor alone."""
+    seen: list[Snapshot] = []
+    monkeypatch.setattr(calibration, "Snapshot", lambda *parts: (seen.append(Snapshot(*parts)), seen[-1])[1])
+    given = history(rng)
+    lower, upper = backbone_intervals(Oracle(step=0.0), given)["shrunk"]
+    assert seen[0].reward_variance == pytest.approx(given.y.var())
+    np.testing.assert_allclose((upper - lower) / 2, 1.959964 * np.sqrt(0.01 * given.y.var() / 64), rtol=1e-6)
+
+
+def test_coverage_and_length_of_one_replication(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the queries are off by more than the interval reaches."""
+
+    def half_right(_: Any, given: History) -> dict[str, Any]:
+        centre = given.means + np.where(np.arange(50) < 25, 0.0, 3.0)
+        return {"subclt": (centre - 1, centre + 1)}
+
+    monkeypatch.setattr(calibration, "backbone_intervals", half_right)
+    (row,) = calibrate(backbones=["linear"], bart=False, tasks=["linear"], sizes=[16], replications=1)
+    assert (row.coverage, row.length) == (0.5, 2.0)
+    assert math.isnan(row.coverage_error)
+    assert row.method == "linear, subclt"
+
+
+def test_exact_model_covers_about_as_often_as_it_says() -> None:
+    """On linear rewards the linear backbone is right, and SubCLT about right after 1,024 rows."""
+    rows = calibrate(backbones=["linear"], bart=False, tasks=["linear"], sizes=[1024], replications=8)
+    for row in rows:
+        assert 0.85 < row.coverage < 0.99
+        assert 0 < row.coverage_error < 0.06
+
+
+def test_every_method_meets_the_same_histories_and_every_replication_another() -> None:
+    first, again, other = (draw_history("linear", 64, number=n, queries=50, seed=42) for n in (0, 0, 1))
+    np.testing.assert_array_equal(first.y, again.y)
+    np.testing.assert_array_equal(first.means, again.means)
+    assert not np.isclose(first.means, other.means).any()
+    assert first.seed == again.seed != other.seed
+    alone, together = (
+        calibrate(backbones=names, bart=False, tasks=["friedman"], sizes=[16], replications=2)
+        for names in (["linear"], [Oracle(step=0.1), "linear"])
+    )
+    pairs = [(row.coverage, row.length) for row in together if row.model == "linear"]
+    assert pairs == [(row.coverage, row.length) for row in alone]
+
+
+def test_listener_hears_of_every_fit() -> None:
+    heard: list[tuple[str, int, int, str]] = []
+    calibrate(
+        backbones=["linear"],
+        bart=False,
+        sizes=[16],
+        replications=2,
+        listener=lambda *what: heard.append(what),
+    )
+    assert heard == [(task, 16, number, "linear") for task in TASKS for number in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sizes": [2]}, r"sizes must be at least 3, got \[2\]"),
+        ({"replications": 0}, "replications and queries must be positive integers, got 0 and 50"),
+        ({"tasks": ["openml-adult"]}, "tasks must be scenarios with known mean rewards, got 'openml-adult'"),
+        ({"tasks": ["freidman"]}, "scenario must be one of"),
+        (
+            {"backbones": ["linear", "linear"]},
+            r"backbones must have different names, got \['linear', 'linear'\]",
+        ),
+        ({"backbones": []}, "backbones must name at least one"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        calibrate(**{"backbones": ["linear"], "bart": False, **options})
+
+
+def test_bart_holds_a_plain_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    bart = pytest.importorskip("pfnts.experiments.calibration_bart")
+    monkeypatch.setattr(bart, "TREES", 20)
+    monkeypatch.setattr(bart, "DRAWS", 100)
+    monkeypatch.setattr(bart, "BURN_IN", 100)
+    (row,) = calibrate(backbones=[], tasks=["linear"], sizes=[64], replications=1)
+    assert (row.method, row.variance) == ("BART", "mcmc")
+    assert row.coverage > 0.6
+    assert 0.5 < row.length < 6
+
+
+def test_bart_is_asked_for_the_prior_of_chipman_and_others(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bart = pytest.importorskip("pfnts.experiments.calibration_bart")
+    asked: list[dict[str, Any]] = []
+
+    class Fitted:
+        yhat_test = np.linspace(0, 1, 1001)[:, None] + np.arange(50)
+
+    def gbart(*_: Any, **options: Any) -> Fitted:
+        asked.append(options)
+        return Fitted()
+
+    monkeypatch.setattr(bart, "gbart", gbart)
+    lower, upper = bart.bart_interval(history(rng), level=0.95)
+    np.testing.assert_allclose(lower, np.arange(50) + 0.025)
+    np.testing.assert_allclose(upper, np.arange(50) + 0.975)
+    wanted = {"base": 0.95, "power": 2.0, "ntree": 100, "ndpost": 500, "nskip": 500}
+    assert {name: asked[0][name] for name in wanted} == wanted
+    assert "sigest" not in asked[0]
+    bart.bart_interval(history(rng, size=3), level=0.95)
+    assert asked[1]["sigest"] > 0
+
+
+def test_rows_as_csv_and_markdown(tmp_path: Path) -> None:
+    write_coverage_csv(ROWS, tmp_path / "coverage.csv")
+    with (tmp_path / "coverage.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [(line["task"], line["size"]) for line in lines] == [(row.task, str(row.size)) for row in ROWS]
+    text = coverage_markdown(ROWS)
+    assert "| linear | BART | 0.900 ± 0.020 | 0.900 ± 0.020 |" in text
+    assert "| friedman | BART | 3.000 ± 0.250 | 3.000 ± 0.250 |" in text
+
+
+def test_groups_keep_the_order_of_the_rows() -> None:
+    assert list(by_method(ROWS)) == [("linear", "BART"), ("friedman", "BART")]
+    assert list(by_method(ROWS)["linear", "BART"]) == [16, 64]
+
+
+def test_picture_is_written_the_same_twice(tmp_path: Path) -> None:
+    first = coverage_figure(ROWS, tmp_path / "a" / "coverage.svg")
+    second = coverage_figure(ROWS, tmp_path / "b" / "coverage.svg")
+    assert first.read_bytes() == second.read_bytes()
+    for word in ("linear", "friedman", "BART", "mean length"):
+        assert word in first.read_text(encoding="utf-8")
+
+
+def test_picture_needs_rows(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="rows must hold at least one row, got none"):
+        coverage_figure([], tmp_path / "coverage.png")

@@ -1,0 +1,57 @@
+"""``pfnts calibrate``, run in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pfnts.cli import app
+from pfnts.cli import calibrate as command
+
+runner = CliRunner()
+
+
+def pfnts(*arguments: str | Path, code: int = 0) -> str:
+    result = runner.invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "160"})
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result.output
+
+
+def test_table_and_files(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "folder"
+    text = pfnts("calibrate", "--backbone", "linear", "--no-bart", "--quick", "--out", out)
+    assert "linear, shrunk" in text
+    assert "2 replications" in text
+    assert "n = 256" in text
+    assert "n = 1,024" not in text
+    assert sorted(path.name for path in out.iterdir()) == ["coverage.csv", "coverage.md", "coverage.png"]
+    assert (out / "coverage.png").stat().st_size > 10_000
+
+
+def test_sizes_and_replications_may_be_chosen(tmp_path: Path) -> None:
+    options = ["--backbone", "linear", "--no-bart", "--out", tmp_path]
+    text = pfnts("calibrate", *options, "--quick", "--sizes", "8,32", "--replications", "3")
+    assert "3 replications" in text
+    assert "n = 8" in text
+    assert "n = 16" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sizes", "8;16"], "--sizes must be whole numbers with commas between them, got '8;16'"),
+        (["--sizes", "2", "--backbone", "linear"], "sizes must be at least 3"),
+        (["--backbone", "tabnet"], "name must be one of"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(arguments: list[str], message: str, tmp_path: Path) -> None:
+    text = pfnts("calibrate", "--no-bart", *arguments, "--out", tmp_path, code=2)
+    assert message in text
+    assert "Traceback" not in text
+
+
+def test_quick_is_a_part_of_the_whole() -> None:
+    assert command.QUICK_SIZES == (16, 64, 256)
+    assert command.QUICK_REPLICATIONS == 2
