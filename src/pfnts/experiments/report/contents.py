@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from pfnts.experiments.figures import style_of
@@ -90,35 +90,33 @@ def times_table(section: Section) -> Table:
     )
 
 
-def paper_table(sections: Iterable[Section], *, policies: Container[str] = tuple(REGRET)) -> Table | None:
-    """Our regret beside the paper's, wherever it reports one; None where it never does."""
-    pairs = [pair for pair in _beside(sections) if pair[0] in policies]
-    if not pairs:
-        return None
-    rows = []
-    for name, scenario, ours in pairs:
+def paper_tables(sections: Iterable[Section]) -> dict[str, Table]:
+    """By policy, our regret beside the paper's, wherever it reports one."""
+    rows: dict[str, list[tuple[Cell, ...]]] = {}
+    for name, scenario, ours in _beside(sections):
         theirs = REGRET[name][scenario]
         ratio = ours.mean / theirs
         bar = max(-1.0, min(1.0, math.log(max(ratio, 1e-9)) / _FULL_BAR))
-        rows.append(
+        rows.setdefault(name, []).append(
             (
-                Cell(ours.policy.label, colour=style_of(name)),
                 Cell(scenario),
                 Cell(spread(ours.mean, ours.standard_error), ours.mean, bold=ours.mean < theirs),
                 Cell(spread(theirs, DEVIATION[name][scenario]), theirs, bold=theirs < ours.mean),
                 Cell(f"{ratio:.2f}", ratio, bar=bar),
             )
         )
-    return Table(
-        caption=f"Ours and the paper's: final regret, {HORIZON:,} rounds",
-        header=("policy", "scenario", "ours", "paper", "ours / paper"),
-        rows=tuple(rows),
-        notes=(
-            "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints behind "
-            "that sign, which by its size is a standard deviation. Bold: the lower of the two.",
-        ),
-        text_columns=2,
-    )
+    return {
+        name: Table(
+            caption=f"{name}, ours and the paper's: final regret, {HORIZON:,} rounds",
+            header=("scenario", "ours", "paper", "ours / paper"),
+            rows=tuple(listed),
+            notes=(
+                "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints "
+                "behind that sign, which by its size is a standard deviation. Bold: the lower of the two.",
+            ),
+        )
+        for name, listed in rows.items()
+    }
 
 
 def paper_ranks(sections: Iterable[Section]) -> Table | None:

@@ -98,7 +98,8 @@ def latex(table: Table) -> str:
         r"\begin{table}[t]",
         rf"  \caption{{{' '.join(map(_tex, (table.caption + '.', *table.notes)))}}}",
         r"  \centering",
-        r"  \resizebox{\textwidth}{!}{%",
+        # Made smaller where it is too wide, never larger.
+        r"  \resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
         rf"  \begin{{tabular}}{{{columns}}}",
         r"  \toprule",
         "  " + " & ".join(map(_tex, table.header)) + r" \\",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from pfnts.experiments.outcomes import bands, places_of
-from pfnts.experiments.published import REGRET
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.contents import (
     colours,
     paper_ranks,
-    paper_table,
+    paper_tables,
     regret_table,
     row_name,
     times_table,
@@ -26,7 +25,6 @@ from pfnts.experiments.report.contents import (
 from pfnts.experiments.report.page import Part, board, board_place, curve_panel, image, line, write_page
 from pfnts.experiments.report.sections import Section
 
-_OURS = "pfn-ts"
 _ABOUT = (
     "Regret is the mean reward lost against the best arm of each round (on OpenML tasks: the number of wrong "
     "classes), summed over rounds. Tables show the mean and its standard error over replications; curves "
@@ -65,8 +63,8 @@ def write_index(
     several = len({section.horizon for section in sections}) > 1
     for section in (section for section in sections if not section.axis):
         parts.append(_comparison(section, boards, several=several))
-    if paper_table(sections) is not None:
-        parts.append(Part("Beside the paper", _beside(sections), "Paper"))
+    if beside := paper_tables(sections):
+        parts.append(Part("Beside the paper", _beside(paper_ranks(sections), beside), "Paper"))
     varied = [section for section in sections if section.axis]
     if varied:
         body = "".join(_variants(section, boards) for section in varied)
@@ -134,14 +132,13 @@ def _place(number: int) -> str:
     return board_place(number, instead="The curves need JavaScript; they are in the folder figures, too.")
 
 
-def _beside(sections: Sequence[Section]) -> str:
-    body = _table(paper_ranks(sections)) + _table(paper_table(sections, policies=[_OURS]))
-    others = _table(paper_table(sections, policies=[name for name in REGRET if name != _OURS]))
-    return body + (f"<details><summary>The other policies</summary>{others}</details>" if others else "")
-
-
-def _table(table: tables.Table | None) -> str:
-    return "" if table is None else tables.html(table)
+def _beside(ranks: tables.Table | None, by_policy: Mapping[str, tables.Table]) -> str:
+    shown = "" if ranks is None else tables.html(ranks)
+    first, *others = by_policy
+    shown += tables.html(by_policy[first])
+    for name in others:
+        shown += f"<details><summary>{name}</summary>{tables.html(by_policy[name])}</details>"
+    return shown
 
 
 def _coverage(path: Path) -> str:

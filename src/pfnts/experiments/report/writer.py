@@ -14,7 +14,7 @@ from pfnts.experiments.report import tables
 from pfnts.experiments.report.contents import (
     paper_csv,
     paper_ranks,
-    paper_table,
+    paper_tables,
     regret_csv,
     regret_table,
     times_csv,
@@ -112,9 +112,10 @@ def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
 def _write_tables(out: Path, sections: Sequence[Section]) -> None:
     _write(out, "regret", [regret_table(section) for section in sections], regret_csv(sections))
     _write(out, "times", [times_table(section) for section in sections], times_csv(sections))
-    beside = [table for table in (paper_ranks(sections), paper_table(sections)) if table is not None]
+    beside = list(paper_tables(sections).values())
     if beside:
-        _write(out, "paper", beside, paper_csv(sections))
+        ranks = paper_ranks(sections)
+        _write(out, "paper", beside if ranks is None else [ranks, *beside], paper_csv(sections))
 
 
 def _write(out: Path, name: str, found: Sequence[tables.Table], numbers: str) -> None:
