@@ -78,7 +78,9 @@ def coverage_table(rows: Sequence[CoverageRow]) -> Table:
     """Rows for a terminal."""
     sizes = sorted({row.size for row in rows})
     table = Table(
-        box=SIMPLE_HEAD, title=f"Nominal {LEVEL:.0%} intervals, {rows[0].replications} replications"
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        title=f"Nominal {LEVEL:.0%} intervals, {rows[0].replications} replications",
     )
     table.add_column("task", no_wrap=True)
     table.add_column("method", no_wrap=True)

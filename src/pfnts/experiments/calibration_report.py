@@ -109,13 +109,16 @@ def _draw(panel: Any, rows: list[CoverageRow], *, label: str, models: list[str])
         markerfacecolor="white" if variance == "subclt" else colour,
         label=label,
     )
+    # The two variances of a backbone are often close: one has its sizes above, the other below.
+    below = variance == "shrunk"
     for row in rows:
         panel.annotate(
             f"{row.size:,}",
             (row.length, row.coverage),
-            xytext=(0, 6),
+            xytext=(0, -6 if below else 6),
             textcoords="offset points",
             ha="center",
+            va="top" if below else "bottom",
             fontsize=7,
             color=colour,
         )
