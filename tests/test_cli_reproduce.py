@@ -17,6 +17,7 @@ from pfnts.environments import MissingDatasetError
 from pfnts.experiments import RunStore
 from pfnts.experiments import reproduce as reproduce_module
 from pfnts.experiments import runner as runner_module
+from pfnts.experiments.calibration import CoverageRow
 
 QUICK = ("reproduce", "table-synthetic", "--quick", "--replications", "1", "--no-figures")
 TABLE = (*QUICK, "--policy", "lin-ts", "--policy", "uniform")
@@ -101,7 +102,24 @@ def test_missing_table_is_skipped_with_a_note(tmp_path: Path, monkeypatch: pytes
     assert len(list(RunStore(tmp_path))) == 15
 
 
-def test_nothing_to_report_is_explained(tmp_path: Path) -> None:
+def test_coverage_is_made_once_for_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def calibrated(names: object, *, sizes: tuple[int, ...], **options: object) -> list[CoverageRow]:
+        asked.append(sizes)
+        return [CoverageRow("linear", "bart", "mcmc", 16, 2, 0.9, 0.1, 2.0, 0.1, 1.0)]
+
+    monkeypatch.setattr("pfnts.cli.reproduce.calibrated_with_bar", calibrated)
+    coverage = ("reproduce", "coverage", "--out", tmp_path)
+    assert "Coverage diagnostics are in" in pfnts(*coverage, "--quick")
+    assert "Coverage diagnostics were made before" in pfnts(*coverage, "--quick")
+    assert "Coverage diagnostics are in" in pfnts(*coverage)
+    assert asked == [(16, 64, 256), (16, 64, 256, 1024)]
+    assert (tmp_path / "coverage" / "coverage.md").exists()
+    assert "Coverage" in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_unknown_target_is_explained(tmp_path: Path) -> None:
     text = pfnts("reproduce", "table-3", "--out", tmp_path, code=2)
     assert "target must be one of" in text
     assert "Traceback" not in text

@@ -10,14 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from pfnts.cli.console import console
 from pfnts.experiments import Run, RunSpec, RunStore, run_all
@@ -99,13 +93,14 @@ class _Bars(_Lines):
     def __init__(self, specs: Sequence[RunSpec]) -> None:
         super().__init__(specs)
         self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[state]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            # In a narrow terminal the name of a run gives way, not its numbers.
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+            BarColumn(bar_width=12),
+            TextColumn("{task.fields[state]}", table_column=Column(no_wrap=True, min_width=24)),
+            TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
             console=console,
             transient=True,
+            expand=True,
         )
         self._all = self._progress.add_task("all runs", total=sum(spec.horizon for spec in specs), state="")
         self._bars: dict[RunSpec, TaskID] = {}
@@ -124,7 +119,7 @@ class _Bars(_Lines):
     def hear(self, spec: RunSpec, rounds: int, regret: float) -> None:
         if spec not in self._bars:
             self._bars[spec] = self._progress.add_task(escape(spec.title), total=spec.horizon, state="")
-        state = f"{rounds:,}/{spec.horizon:,} rounds, regret {regret:,.1f}" if rounds else "starts"
+        state = f"round {rounds:,}, regret {regret:,.0f}" if rounds else "starts"
         self._progress.update(self._bars[spec], completed=rounds, state=state)
         self._rounds[spec] = rounds
         self._show_all()

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, calibrated_with_bar, write_calibration
 from pfnts.cli.console import console, explain_failures, plain_errors, stoppable
 from pfnts.cli.engine_options import Address, Data, EngineName, Workers
 from pfnts.cli.progress import run_with_bars
-from pfnts.experiments import FailedRunsError, RunSpec, RunStore, engines
+from pfnts.experiments import FailedRunsError, PolicySpec, RunSpec, RunStore, engines
+from pfnts.experiments.calibration import SIZES
 from pfnts.experiments.engines import Engine
+from pfnts.experiments.provenance import versions
 from pfnts.experiments.report import write_report
 from pfnts.experiments.reproduce import TARGETS, missing_tables, reproduction
+from pfnts.experiments.threads import one_thread
+
+SEED = 42
+_CALIBRATED = ("linear", "embedded")
 
 
 def reproduce(
@@ -55,32 +64,56 @@ def reproduce(
         )
         chosen = engines.make(engine, workers=workers, address=address)
         store = RunStore(out or Path("runs/quick" if quick else "runs/paper"))
-        unfinished = [spec for spec in wanted.specs if spec not in store]
-        missing = missing_tables(unfinished, data=data)
+        missing = missing_tables([spec for spec in wanted.specs if spec not in store], data=data)
     for note in (*wanted.notes, *(f"{name} is left out: {why}" for name, why in missing.items())):
         console.print(f"[yellow]Note:[/] {note}", soft_wrap=True, highlight=False)
     specs = [spec for spec in wanted.specs if spec.scenario not in missing or spec in store]
-    failures = made(specs, store, engine=chosen, data=data)
-    with plain_errors(ValueError, ImportError, OSError):
-        page = write_report(store.root, figures=figures)
+    with stoppable(specs, store):
+        if wanted.coverage:
+            cover(store.root / "coverage", quick=quick)
+        failures = make_missing(specs, store, engine=chosen, data=data)
+        with plain_errors(ValueError, ImportError, OSError):
+            page = write_report(store.root, figures=figures)
     console.print(f"The report is in [bold]{page}[/].", soft_wrap=True)
     if failures is not None:
         explain_failures(failures)
         raise typer.Exit(1)
 
 
-def made(
-    specs: list[RunSpec], store: RunStore, *, engine: Engine, data: Path | None
+def make_missing(
+    specs: Sequence[RunSpec], store: RunStore, *, engine: Engine, data: Path | None
 ) -> FailedRunsError | None:
-    """Make the runs that the store lacks; return what failed, if anything did."""
-    with stoppable(specs, store), plain_errors():
-        finished = [spec for spec in specs if spec in store]
-        console.print(f"{len(specs)} runs, of which {len(finished)} were finished before.", highlight=False)
-        try:
-            for _ in run_with_bars(
-                [spec for spec in specs if spec not in store], store=store, engine=engine, data=data
-            ):
+    """Make the runs that the store lacks, one thread each; return what failed, if anything did."""
+    lacking = [spec for spec in specs if spec not in store]
+    if specs:
+        console.print(f"{len(specs)} runs, of which {len(specs) - len(lacking)} were finished before.")
+    try:
+        with plain_errors():
+            for _ in run_with_bars(lacking, store=store, engine=engine, data=data):
                 pass
-        except FailedRunsError as error:
-            return error
+    except FailedRunsError as error:
+        return error
     return None
+
+
+def cover(out: Path, *, quick: bool) -> None:
+    """Make the coverage diagnostics, unless those in the folder were made the same way."""
+    sizes, replications = (QUICK_SIZES, QUICK_REPLICATIONS) if quick else (SIZES, 10)
+    made = {
+        "sizes": list(sizes),
+        "replications": replications,
+        "seed": SEED,
+        "backbones": [PolicySpec.of("pfn-ts", backbone=name).backbone() for name in _CALIBRATED],
+        "pfnts": versions()["pfnts"],
+    }
+    finished = out / "made.json"
+    if finished.is_file() and json.loads(finished.read_text(encoding="utf-8")) == made:
+        console.print("Coverage diagnostics were made before.")
+        return
+    finished.unlink(missing_ok=True)
+    with plain_errors(ValueError, ImportError, OSError), one_thread():
+        rows = calibrated_with_bar(_CALIBRATED, bart=True, sizes=sizes, replications=replications, seed=SEED)
+        write_calibration(rows, out)
+    # Last, so that what a killed process has left is made anew.
+    finished.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    console.print(f"Coverage diagnostics are in [bold]{out}[/].", soft_wrap=True)
