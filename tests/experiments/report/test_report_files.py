@@ -175,7 +175,7 @@ def test_run_made_twice_counts_once(small: Path) -> None:
     assert twin.is_dir()
     page = write_report(small, figures=False)
     assert (page.parent / "regret.csv").read_bytes() == before
-    assert "1 runs are in the folder more than once" in page.read_text(encoding="utf-8")
+    assert "and shown once: 1 run." in page.read_text(encoding="utf-8")
 
 
 def test_page_needs_nothing_from_elsewhere(small: Path) -> None:
@@ -186,16 +186,17 @@ def test_page_needs_nothing_from_elsewhere(small: Path) -> None:
 
 
 def test_coverage_is_shown_with_and_without_runs(tmp_path: Path, small: Path) -> None:
-    table = "task,model,size,coverage\nlinear,bart,16,0.9346\n"
+    table = "task,model,size,coverage,coverage_error\nlinear,bart,16,0.9346,0.02\nlinear,bart,64,0.91,nan\n"
     alone = tmp_path / "alone" / "calibration"
     alone.mkdir(parents=True)
     for folder in (small, alone):
         (folder / "coverage.csv").write_text(table, encoding="utf-8")
     (small / "coverage.png").write_bytes(b"picture")
-    shown = write_report(small, figures=False).read_text(encoding="utf-8")
-    assert "data:image/png;base64,cGljdHVyZQ==" in shown
-    for page in (shown, write_report(alone.parent).read_text(encoding="utf-8")):
-        assert ">0.9346<" in page
+    both = write_report(small, figures=False).read_text(encoding="utf-8")
+    assert "data:image/png;base64,cGljdHVyZQ==" in both
+    for page in (both, write_report(alone.parent).read_text(encoding="utf-8")):
+        shown = [cell for table in Page(page).tables for row in table for cell, _ in row]
+        assert {"bart", "16", "0.935 ± 0.020", "0.910"} <= set(shown)
 
 
 def test_empty_folder_is_refused(tmp_path: Path) -> None:

@@ -143,23 +143,29 @@ def _beside(ranks: tables.Table | None, by_policy: Mapping[str, tables.Table]) -
 
 def _coverage(path: Path) -> str:
     with path.open(encoding="utf-8", newline="") as file:
-        header, *rows = list(csv.reader(file)) or [[]]
-    numeric = [all(_number(row[i]) is not None for row in rows) for i in range(len(header))]
-    words = next((i for i, is_number in enumerate(numeric) if is_number), len(header))
+        rows = list(csv.DictReader(file))
+    names = [name for name in (rows[0] if rows else {}) if not name.endswith("_error") and name != "seconds"]
+    words = [name for name in names if any(_number(row[name]) is None for row in rows)]
+    numbers = [name for name in names if name not in words]
     table = tables.Table(
-        caption="Coverage and length of intervals",
-        header=tuple(name.replace("_", " ") for name in header),
-        rows=tuple(tuple(_cell(text) for text in row) for row in rows),
-        text_columns=max(words, 1),
+        caption="Coverage and length of intervals, ± standard error",
+        header=tuple((*words, *numbers)),
+        rows=tuple(
+            tuple([*(tables.Cell(row[name]) for name in words), *(_measured(row, name) for name in numbers)])
+            for row in rows
+        ),
+        text_columns=len(words),
     )
     pictures = [path.with_suffix(suffix) for suffix in (".svg", ".png")]
     shown = [image(file, caption="Coverage against length") for file in pictures if file.exists()]
     return "".join(shown[:1]) + tables.html(table)
 
 
-def _cell(text: str) -> tables.Cell:
-    value = _number(text)
-    return tables.Cell(text) if value is None else tables.Cell(f"{value:,.4g}", value)
+def _measured(row: Mapping[str, str], name: str) -> tables.Cell:
+    value, error = _number(row[name]), _number(row.get(f"{name}_error", ""))
+    if value is None or (value.is_integer() and error is None):
+        return tables.Cell(row[name], value)
+    return tables.Cell(f"{value:.3f}" + ("" if error is None else f" ± {error:.3f}"), value)
 
 
 def _number(text: str) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from pfnts.experiments.figures import save
@@ -103,10 +103,13 @@ def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
     notes = []
     if again:
         notes.append(
-            f"{len(again)} runs are in the folder more than once, made by different versions; "
-            "one of each is shown."
+            f"Made by more than one version of the package or of the weights, and shown once: {_count(again)}."
         )
     return list(found.values()), notes
+
+
+def _count(runs: Collection[RunSpec]) -> str:
+    return "1 run" if len(runs) == 1 else f"{len(runs)} runs"
 
 
 def _write_tables(out: Path, sections: Sequence[Section]) -> None:
