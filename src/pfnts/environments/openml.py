@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from http.client import HTTPException
@@ -78,7 +79,7 @@ class OpenMLScenario:
                 f"({type(error).__name__}: {error}). Connect this machine to the network, or put the table "
                 f"into a folder as {self.dataset}.csv.gz, the class in its last column, and name the folder "
                 f"by data=, --data or {VARIABLE} ({looked})"
-            ) from error
+            ) from None
 
 
 def _folder(data: Path | None) -> Path | None:
@@ -108,7 +109,10 @@ def fetch(data_id: int) -> Table:
         raise ImportError(
             'OpenML datasets need scikit-learn; install it with: pip install "pfnts[bench]"'
         ) from error
-    bunch = fetch_openml(data_id=data_id, as_frame=True, parser="auto", n_retries=2)
+    with warnings.catch_warnings():
+        # It warns of each new attempt, and of datasets with newer versions; ours are pinned.
+        warnings.simplefilter("ignore", UserWarning)
+        bunch = fetch_openml(data_id=data_id, as_frame=True, parser="auto", n_retries=2)
     return table_from_frame(bunch.data, bunch.target)
 
 
