@@ -119,6 +119,16 @@ def test_markdown_says_what_is_best_missing_and_free(small: Path) -> None:
     assert "| nu=1.0 (default) | 2.00 | 12.5 ± 2.5 |" in text
 
 
+def test_every_row_of_latex_has_a_cell_for_each_column(small: Path) -> None:
+    text = (write_report(small, figures=False).parent / "regret.tex").read_text(encoding="utf-8")
+    blocks = re.findall(r"\\begin{tabular}{(l+r+)}(.*?)\\end{tabular}", text, re.DOTALL)
+    assert len(blocks) == 3
+    for columns, body in blocks:
+        rows_found = [line for line in body.splitlines() if line.endswith("\\\\")]
+        assert len(rows_found) >= 4
+        assert {line.count("&") for line in rows_found} == {len(columns) - 1}
+
+
 def test_cell_without_runs_is_shown_as_missing(
     tmp_path: Path, make_run: MakeRun, save_runs: SaveRuns
 ) -> None:

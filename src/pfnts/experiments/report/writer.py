@@ -103,7 +103,7 @@ def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
     notes = []
     if again:
         notes.append(
-            f"Made by more than one version of the package or of the weights, and shown once: {_count(again)}."
+            f"Made by several versions of the package or of the weights, and shown once: {_count(again)}."
         )
     return list(found.values()), notes
 
