@@ -7,7 +7,8 @@ For every backbone and scenario one run, by default 10,000 rounds on a GPU and 5
 - refreshes, each the fit of one snapshot when an arm's history reaches the next point of its prefix grid (or
   when the adaptive encoding looks back), and seconds for one of them;
 - the share of the run's time that the network itself computes;
-- seconds for a slice of decisions after the run, announced and not. The decisions must be the same.
+- seconds for a slice of decisions after the run, announced and not, and how many of them differ: none on a
+  CPU; on a GPU a batch is rounded differently from a single query, which may decide between equals.
 
 TabICL has the official size and random weights here: its times count, its regret does not.
 
@@ -25,6 +26,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,7 @@ class Row:
     slice: int
     slice_with_prefetch: float
     slice_without_prefetch: float
+    slice_differing: int
     device: str
 
 
@@ -79,20 +82,21 @@ class Clock:
         return timed
 
 
-def random_tabicl(folder: Path) -> Path:
-    """A checkpoint of the official size and format with random weights."""
+def random_tabicl(device: str) -> Any:
+    """The backbone on a checkpoint of the official size and format with random weights."""
     from tabicl._model.tabicl import TabICL
 
     torch.manual_seed(0)
-    path = folder / "tabicl-random.ckpt"
-    torch.save({"config": TABICL, "state_dict": TabICL(**TABICL).state_dict()}, path)
-    return path
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "tabicl-random.ckpt"
+        torch.save({"config": TABICL, "state_dict": TabICL(**TABICL).state_dict()}, path)
+        return load("tabicl", weights=path, device=device)
 
 
 def watched(name: str, options: argparse.Namespace, *, refreshes: Clock, passes: Clock) -> Any:
     """A backbone whose fits and forward passes are timed."""
     if name == "tabicl":
-        backbone: Any = load("tabicl", weights=random_tabicl(options.out), device=options.device)
+        backbone = random_tabicl(options.device)
         network = backbone._network
         # The attribute on the object hides the class's; what an earlier run put there goes first.
         vars(network).pop("predict_stats_with_cache", None)
@@ -148,8 +152,6 @@ def measure(name: str, scenario: str, options: argparse.Namespace) -> Row:
     fresh = make(scenario, horizon=options.slice, rng=np.random.default_rng(options.seed + 2)).contexts
     with_prefetch, arms = decisions(policy, fresh, announced=True)
     without_prefetch, arms_again = decisions(policy, fresh, announced=False)
-    if arms != arms_again:
-        raise SystemExit(f"{name} on {scenario}: decisions differ without prefetching")
     return Row(
         backbone=name if name == "tabpfn" else f"{name} (random)",
         scenario=scenario,
@@ -163,6 +165,7 @@ def measure(name: str, scenario: str, options: argparse.Namespace) -> Row:
         slice=options.slice,
         slice_with_prefetch=with_prefetch,
         slice_without_prefetch=without_prefetch,
+        slice_differing=sum(one != other for one, other in zip(arms, arms_again, strict=True)),
         device=torch.cuda.get_device_name() if options.device.startswith("cuda") else "cpu",
     )
 
@@ -217,7 +220,6 @@ def main() -> None:
                 writer.writerows(asdict(row) for row in rows)
             (options.out / "table.md").write_text(markdown(rows), encoding="utf-8")
             print(markdown(rows[-1:]), flush=True)
-    (options.out / "tabicl-random.ckpt").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":
