@@ -20,7 +20,7 @@ class RayEngine:
     Parameters
     ----------
     address
-        Of a running cluster, such as "auto" or "ray://head:10001"; one is started here, and stopped at the
+        Of a running cluster, such as "auto" or "10.0.0.1:6379"; one is started here, and stopped at the
         end, when left out.
     workers
         Runs at a time; as many as the cluster has CPUs when left out.
