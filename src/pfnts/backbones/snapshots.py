@@ -91,14 +91,15 @@ class Shelf:
             self._kept[key] = found, question
             return found
         made = fit()
-        while self._kept and self.held + made.nbytes > self._capacity:
+        if made.nbytes > self._capacity:
+            return made
+        while self.held + made.nbytes > self._capacity:
             oldest = next(iter(self._kept))
             if self._kept[oldest][1] == question:
                 return made
             self._drop(oldest)
-        if made.nbytes <= self._capacity:
-            self._kept[key] = made, question
-            self.held += made.nbytes
+        self._kept[key] = made, question
+        self.held += made.nbytes
         return made
 
     def _drop(self, key: Key) -> None:

@@ -23,6 +23,9 @@ try:
 except ImportError as error:
     raise ImportError('tabpfn is missing, install the extra: pip install "pfnts[tabpfn]"') from error
 
+OVERHEAD = 250_000
+"""Bytes of a fitted estimator beside its keys and values, as measured."""
+
 
 class TabPFNBackbone(PretrainedBackbone):
     """TabPFN: the answers of its own estimator, but each prefix is read once and its keys and values kept.
@@ -90,7 +93,7 @@ class _Fitted:
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator
         entries = [entry for cache in estimator.executor_.kv_caches for entry in cache.kv.values()]
-        self.nbytes = sum(entry.key.nbytes + entry.value.nbytes for entry in entries)
+        self.nbytes = OVERHEAD + sum(entry.key.nbytes + entry.value.nbytes for entry in entries)
 
     def predict(self, queries: Matrix) -> _Bars:
         """Answer queries (q, P) in one pass."""
