@@ -25,8 +25,10 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def options(name: str, request: pytest.FixtureRequest) -> dict[str, object]:
     """TabICL gets a small network with random weights: the official ones are too large to be in a test."""
-    if name == "tabpfn" and not weights_path().is_file():
-        pytest.skip("the TabPFN weights are not in the user cache; `make test-weights` fetches them")
+    if name == "tabpfn":
+        pytest.importorskip("tabpfn")
+        if not weights_path().is_file():
+            pytest.skip("the TabPFN weights are not in the user cache; `make test-weights` fetches them")
     return {"weights": request.getfixturevalue("tabicl_checkpoint")} if name == "tabicl" else {}
 
 
