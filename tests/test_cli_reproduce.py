@@ -96,6 +96,7 @@ def test_missing_table_is_skipped_with_a_note(tmp_path: Path, monkeypatch: pytes
             raise MissingDatasetError(f"{scenario} needs a table")
 
     monkeypatch.setattr(reproduce_module, "environments", Environments)
+    assert "openml-adult needs a table" in pfnts("reproduce", "table-openml", "--out", tmp_path, code=2)
     text = pfnts("reproduce", "figures", *SMALL[2:], "--out", tmp_path)
     assert "openml-adult is left out: openml-adult needs a table" in text
     assert "15 runs, of which 0 were finished before" in text

@@ -13,12 +13,13 @@ from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, calibrated_with
 from pfnts.cli.console import console, explain_failures, plain_errors, stoppable
 from pfnts.cli.engine_options import Address, Data, EngineName, Workers
 from pfnts.cli.progress import run_with_bars
+from pfnts.cli.tables import obtainable
 from pfnts.experiments import FailedRunsError, PolicySpec, RunSpec, RunStore, engines
 from pfnts.experiments.calibration import SIZES
 from pfnts.experiments.engines import Engine
 from pfnts.experiments.provenance import versions
 from pfnts.experiments.report import write_report
-from pfnts.experiments.reproduce import TARGETS, missing_tables, reproduction
+from pfnts.experiments.reproduce import TARGETS, reproduction
 from pfnts.experiments.threads import one_thread
 
 SEED = 42
@@ -64,10 +65,9 @@ def reproduce(
         )
         chosen = engines.make(engine, workers=workers, address=address)
         store = RunStore(out or Path("runs/quick" if quick else "runs/paper"))
-        missing = missing_tables([spec for spec in wanted.specs if spec not in store], data=data)
-    for note in (*wanted.notes, *(f"{name} is left out: {why}" for name, why in missing.items())):
-        console.print(f"[yellow]Note:[/] {note}", soft_wrap=True, highlight=False)
-    specs = [spec for spec in wanted.specs if spec.scenario not in missing or spec in store]
+        for note in wanted.notes:
+            console.print(f"[yellow]Note:[/] {note}", soft_wrap=True, highlight=False)
+        specs = obtainable(wanted.specs, store, data=data)
     with stoppable(specs, store):
         if wanted.coverage:
             cover(store.root / "coverage", quick=quick)

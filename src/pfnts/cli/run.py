@@ -12,6 +12,7 @@ from pfnts import environments
 from pfnts.cli.console import console, explain_failures, plain_errors, regret_table, stoppable
 from pfnts.cli.engine_options import Address, Data, EngineName, Workers
 from pfnts.cli.progress import run_with_bars
+from pfnts.cli.tables import obtainable
 from pfnts.experiments import (
     FailedRunsError,
     PolicySpec,
@@ -66,7 +67,8 @@ def run(
             seed=seed,
         )
         chosen = engines.make(engine, workers=workers, address=address)
-    store = RunStore(out)
+        store = RunStore(out)
+        specs = obtainable(specs, store, data=data)
     runs: list[Run] = []
     failures: FailedRunsError | None = None
     with stoppable(specs, store), plain_errors():
