@@ -36,6 +36,9 @@ def pretrain(
     device: Annotated[
         str, typer.Option(help="Where to train, such as cuda; cpu is for trying it out.")
     ] = "cpu",
+    begin: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Weights to begin from, not at random.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Where the tables come from.")] = 0,
     rows_per_step: Annotated[
         int | None, typer.Option(min=64, help="Rows of all tables of a step; fewer need less memory.")
@@ -77,6 +80,7 @@ def pretrain(
             recipe,
             architecture,
             device=device,
+            begin=begin,
             stop_after=math.inf if stop_after is None else stop_after,
             report_every=report_every,
             sizes=sizes,
@@ -104,6 +108,7 @@ def _trained(
     architecture: Architecture,
     *,
     device: str,
+    begin: Path | None,
     stop_after: float,
     report_every: float,
     sizes: tuple[int, ...],
@@ -126,6 +131,7 @@ def _trained(
             recipe,
             architecture=architecture,
             device=device,
+            begin=begin,
             stop_after=stop_after,
             score=partial(training_scores, device=device, sizes=sizes),
             report=report,

@@ -127,11 +127,12 @@ def test_true_quantiles_have_the_least_loss() -> None:
 
 
 @pytest.mark.parametrize("rows", [16, 35, 64, 256])
-def test_asked_rows_are_all_of_the_first_and_some_of_the_later(rows: int) -> None:
-    asked = pretraining.asked_rows(rows, Dice(0))
-    assert (asked[: min(rows, 32)] == torch.arange(min(rows, 32))).all()
-    assert asked.max() < rows
-    assert len(asked.unique()) == len(asked)
+def test_stretches_are_all_of_the_first_rows_and_two_parts_of_the_later(rows: int) -> None:
+    first, *later = pretraining.draw_stretches(rows, Dice(0))
+    assert first == range(min(rows, 32))
+    assert len(later) == (2 if rows > 32 else 0)
+    for stretch in later:
+        assert 32 <= stretch.start < stretch.stop <= rows
 
 
 def test_held_out_scores_know_a_trained_network_from_a_fresh_one(small_network: CausalPFN) -> None:

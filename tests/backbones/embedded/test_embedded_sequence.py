@@ -51,7 +51,7 @@ def test_cache_agrees_with_the_pass_used_in_training(small_network: CausalPFN, r
         for j, size in enumerate(SIZES):
             rows = norm.contexts(torch.from_numpy(np.vstack([X[:size], query])))[None].float()
             targets = norm.targets(torch.from_numpy(np.append(y[:size], 0.0)))[None].float()
-            mean, quantiles = small_network(rows, targets, identity, torch.tensor([size]))
+            mean, quantiles = small_network(rows, targets, identity, [range(size, size + 1)])
             assert means[j, i] == pytest.approx(float(mean * norm.y_scale + norm.y_centre), abs=1e-4)
             if size == 31:
                 median = quantiles[0, 0].sort().values[49] * norm.y_scale + norm.y_centre

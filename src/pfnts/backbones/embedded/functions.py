@@ -149,10 +149,10 @@ def _pick(weight: Tensor, count: int, dice: Dice) -> Tensor:
 
 _Function = Callable[[Tensor, Tensor, Dice], Tensor]
 _FAMILIES: list[tuple[_Function, float]] = [
-    (linear, 0.16),
-    (perceptron, 0.2),
+    (linear, 0.2),
+    (perceptron, 0.18),
     (smooth, 0.18),
-    (oblivious_trees, 0.1),
+    (oblivious_trees, 0.08),
     (bart_trees, 0.1),
     (additive, 0.26),
 ]

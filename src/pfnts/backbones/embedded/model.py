@@ -5,6 +5,7 @@ the observed rows, each knowing its own target. The *query* stream holds rows wh
 Both look only at the data stream, and position ``i`` sees the start row and the first ``i`` observed rows:
 a data token includes itself, a query token does not. So one pass over a table predicts every row from the
 rows before it, and at inference the keys and values of the data stream, computed once, serve every prefix.
+Every row also comes with what simple regressions on the rows before it say (`regressions`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.attention.bias import causal_lower_right
+
+from pfnts.backbones.embedded.regressions import OPINIONS, Regressions
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class CausalPFN(nn.Module):
     --------
     >>> network = CausalPFN(Architecture(layers=1))
     >>> X, y, identity = torch.randn(1, 6, 3), torch.randn(1, 6), torch.randn(1, 3, 24)
-    >>> mean, quantiles = network(X, y, identity, torch.arange(6))
+    >>> mean, quantiles = network(X, y, identity, [range(6)])
     >>> mean.shape, quantiles.shape
     (torch.Size([1, 6]), torch.Size([1, 6, 99]))
     """
@@ -72,12 +76,15 @@ class CausalPFN(nn.Module):
         self.across = nn.ModuleList(RowBlock(a.cell, a.cell_heads, a.expansion) for _ in range(a.cell_layers))
         self.readout = Readout(a)
         self.target = TargetEmbedding(a.row)
+        self.opinion = nn.Linear(OPINIONS, a.row, bias=False)
         self.in_context: Sequence[CausalBlock] = nn.ModuleList(  # type: ignore[assignment]
             CausalBlock(a.row, a.heads, a.expansion) for _ in range(a.layers)
         )
         self.head = Head(a)
 
-    def forward(self, X: Tensor, y: Tensor, identity: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, X: Tensor, y: Tensor, identity: Tensor, asked: Sequence[range]
+    ) -> tuple[Tensor, Tensor]:
         """Predict rows from the rows before them.
 
         Parameters
@@ -89,7 +96,7 @@ class CausalPFN(nn.Module):
         identity
             (B, P, identity), the columns' random vectors.
         asked
-            (q,), the rows to predict.
+            Stretches of rows to predict, q rows in all.
 
         Returns
         -------
@@ -97,21 +104,22 @@ class CausalPFN(nn.Module):
         """
         n = X.shape[1]
         identity = identity.to(self.cells.missing.dtype)
-        sight = Sight.of(n, asked)
+        sight = Sight.of(n, asked, device=X.device)
+        opinions = Regressions().extend(X, y)  # (B, n, 6)
         cells = self.cells(X, identity)  # (B, n, P, c)
         known = cells + self.cells.target(y)[:, :, None]
-        query = cells[:, asked] + self.cells.target.unknown
+        query = cells[:, sight.asked] + self.cells.target.unknown
         h = torch.cat([self.cells.start_row(identity), known[:, :-1], query], 1)  # (B, n + q, P, c)
         for column, across in zip(self.columns, self.across, strict=True):
             h = across(column(h, sight))
         h = self.readout(h)  # (B, n + q, d)
-        h = h + torch.cat(
-            [F.pad(self.target(y)[:, :-1], (0, 0, 1, 0)), self.target.unknown.expand_as(h[:, n:])], 1
-        )
+        told = self.target(y) + self.opinion(opinions.to(h.dtype))
+        asked_of = self.target.unknown + self.opinion(opinions[:, sight.asked].to(h.dtype))
+        h = h + torch.cat([F.pad(told[:, :-1], (0, 0, 1, 0)), asked_of], 1)
         h = h[:, :, None]  # (B, n + q, 1, d): a table of one column
         for block in self.in_context:
             h = block(h, sight)
-        return self.head(h[:, n:, 0])
+        return self.head(h[:, n:, 0], opinions[:, sight.asked])
 
 
 @dataclass(frozen=True)
@@ -119,16 +127,18 @@ class Sight:
     """Which data tokens each token sees; tokens are ``data`` rows (the start row first), then queries."""
 
     data: int
+    stretches: Sequence[range]
+    """The rows asked for: each sees the start row and the rows before it."""
+    asked: Tensor
+    """(q,), the same in one."""
     position: Tensor
     """(data + q,), how many rows lie before a token, itself included if it is data and not the start."""
-    mask: Tensor
-    """(q, data), true where a query sees a data token."""
 
     @staticmethod
-    def of(data: int, asked: Tensor) -> Sight:
+    def of(data: int, stretches: Sequence[range], *, device: torch.device) -> Sight:
         """The start row and the rows before the one asked for are seen."""
-        index = torch.arange(data, device=asked.device)
-        return Sight(data, torch.cat([index, asked]), index <= asked[:, None])
+        asked = torch.cat([torch.arange(s.start, s.stop, device=device) for s in stretches])
+        return Sight(data, stretches, asked, torch.cat([torch.arange(data, device=device), asked]))
 
 
 WAVES = 8
@@ -191,8 +201,16 @@ class CausalBlock(nn.Module):
         key, value = self.keys_values(normed[:, :n])
         query = self.queries(normed, sight.position)
         of_data = F.scaled_dot_product_attention(query[:, :, :n], key, value, is_causal=True)
-        of_queries = F.scaled_dot_product_attention(query[:, :, n:], key, value, attn_mask=sight.mask)
-        return self.finish(h, torch.cat([of_data, of_queries], 2))
+        # Each stretch ends where its keys end: a causal mask at the lower right, which fast kernels know.
+        of_queries = [
+            F.scaled_dot_product_attention(
+                part, key[:, :, : s.stop], value[:, :, : s.stop], attn_mask=causal_lower_right(len(s), s.stop)
+            )
+            for s, part in zip(
+                sight.stretches, query[:, :, n:].split([len(s) for s in sight.stretches], 2), strict=True
+            )
+        ]
+        return self.finish(h, torch.cat([of_data, *of_queries], 2))
 
     def keys_values(self, normed: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of data tokens (B, n, P, w), each as (B, P * heads, n, w / heads)."""
@@ -281,8 +299,14 @@ class Head(nn.Module):
         self.norm = nn.LayerNorm(a.row)
         self.widen = nn.Linear(a.row, 2 * a.row)
         self.out = nn.Linear(2 * a.row, 1 + a.quantiles)
+        self.trust = nn.Linear(2 * a.row, OPINIONS)
 
-    def forward(self, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Map tokens (..., d) to means (...) and quantiles (..., Q), in float32."""
-        out = self.out(F.gelu(self.widen(self.norm(h)))).float()
+    def forward(self, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tensor]:
+        """Map tokens (..., d) and opinions (..., 6) to means (...) and quantiles (..., Q), in float32.
+
+        As far as an opinion is trusted, the network only says what is to be added to it.
+        """
+        h = F.gelu(self.widen(self.norm(h)))
+        out, trust = self.out(h).float(), self.trust(h).float()
+        out = out + (trust * opinions).sum(-1, keepdim=True)
         return out[..., 0], out[..., 1:]

@@ -35,8 +35,8 @@ class Recipe:
     rows_per_step: int = 65_536
     cells_per_step: int = 1_000_000
     """Tables in a step are as many as fit both."""
-    lengths: tuple[int, ...] = (64, 256, 1024, 2048)
-    length_weights: tuple[float, ...] = (0.05, 0.45, 0.42, 0.08)
+    lengths: tuple[int, ...] = (64, 256, 1024, 2048, 4096)
+    length_weights: tuple[float, ...] = (0.05, 0.33, 0.42, 0.14, 0.06)
     widths: tuple[int, ...] = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
     width_weights: tuple[float, ...] = (
         0.04,
@@ -54,8 +54,10 @@ class Recipe:
         0.025,
         0.025,
     )
-    steps_per_draw: int = 8
+    steps_per_draw: int = 16
     """Steps that share a shape and one call of the prior, which is slow in small calls."""
+    shapes_at_once: int = 4
+    """Shapes that take turns, so that steps in a row differ in theirs."""
     seed: int = 0
 
 
@@ -75,6 +77,7 @@ def pretrain(
     *,
     architecture: Architecture | None = None,
     device: str = "cpu",
+    begin: Path | None = None,
     stop_after: float = math.inf,
     score: Callable[[CausalPFN], dict[str, list[float]]] = lambda _: {},
     report: Callable[[dict[str, Any]], None] = lambda _: None,
@@ -82,11 +85,15 @@ def pretrain(
 ) -> CausalPFN:
     """Train for the recipe's time or for ``stop_after`` seconds, from what is in ``out`` on.
 
+    Where ``out`` holds nothing yet, training begins from random weights, or from those in the file ``begin``.
     Every ``report_every`` seconds the network is scored, a checkpoint written and a row of the log reported.
     """
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(recipe.seed)
-    network = CausalPFN(architecture).to(device)
+    network = CausalPFN(architecture)
+    if begin is not None:
+        network.load_state_dict(load_file(begin))
+    network = network.to(device)
     optimisers = make_optimisers(network, recipe)
     progress = load_checkpoint(out, network, optimisers)
     working = network
@@ -131,16 +138,28 @@ def pretrain(
 
 
 def steps(recipe: Recipe, dice: Dice) -> Iterator[Tables]:
-    """Draw the tables of step after step, without end."""
+    """Give the tables of step after step, without end."""
+    drawn: list[list[Tables]] = []
     while True:
-        rows = recipe.lengths[dice.choice(list(recipe.length_weights))]
-        features = recipe.widths[dice.choice(list(recipe.width_weights))]
-        fit = min(recipe.rows_per_step // rows, recipe.cells_per_step // (rows * features))
-        batch = max(8, fit // 8 * 8)
-        drawn = draw_tables(batch * recipe.steps_per_draw, rows, features, dice=dice, groups=16)
-        order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=dice.generator)
-        for part in order.chunk(recipe.steps_per_draw):
-            yield Tables(drawn.X[part], drawn.y[part], drawn.mean[part], drawn.again[:, part])
+        while len(drawn) < recipe.shapes_at_once:
+            drawn.append(draw_steps(recipe, dice))
+        turn = dice.integer(0, len(drawn) - 1)
+        yield drawn[turn].pop()
+        drawn = [rest for rest in drawn if rest]
+
+
+def draw_steps(recipe: Recipe, dice: Dice) -> list[Tables]:
+    """Draw the tables of several steps, all of one shape."""
+    rows = recipe.lengths[dice.choice(list(recipe.length_weights))]
+    features = recipe.widths[dice.choice(list(recipe.width_weights))]
+    fit = min(recipe.rows_per_step // rows, recipe.cells_per_step // (rows * features))
+    batch = max(8, fit // 8 * 8)
+    drawn = draw_tables(batch * recipe.steps_per_draw, rows, features, dice=dice, groups=16)
+    order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=dice.generator)
+    return [
+        Tables(drawn.X[part], drawn.y[part], drawn.mean[part], drawn.again[:, part])
+        for part in order.chunk(recipe.steps_per_draw)
+    ]
 
 
 def training_loss(network: CausalPFN, tables: Tables, dice: Dice) -> Tensor:
@@ -152,18 +171,21 @@ def training_loss(network: CausalPFN, tables: Tables, dice: Dice) -> Tensor:
     k = 2 + round((rows - 2) * dice.log_uniform(0.002, 1.0))
     norm = Normalisation.of(tables.X[:, :k], tables.y[:, :k])
     X, y = norm.contexts(tables.X), norm.targets(tables.y)
-    asked = asked_rows(rows, dice)
+    stretches = draw_stretches(rows, dice)
+    asked = torch.cat([torch.arange(s.start, s.stop, device=dice.device) for s in stretches])
     identity = dice.normal(batch, features, network.architecture.identity)
-    mean, quantiles = network(X, y, identity, asked)
+    mean, quantiles = network(X, y, identity, stretches)
     true_mean, again = norm.targets(tables.mean[:, asked]), norm.targets(tables.again[:, :, asked])
     return loss_of(mean, quantiles, true_mean, again, y.std(1, keepdim=True) + 0.1)
 
 
-def asked_rows(rows: int, dice: Dice, *, every: int = 4, dense: int = 32) -> Tensor:
-    """Choose the rows to predict: all of the first, where most is learned, then one of every few."""
-    first = torch.arange(min(dense, rows), device=dice.device)
-    later = torch.arange(len(first), rows, every, device=dice.device)
-    return torch.cat([first, (later + dice.index(every, len(later))).clamp(max=rows - 1)])
+def draw_stretches(rows: int, dice: Dice, *, dense: int = 32) -> list[range]:
+    """Choose the rows to predict: the first ones, where most is learned, and two stretches further on."""
+    if rows <= dense:
+        return [range(rows)]
+    length = max(1, min(rows // 8, rows - dense))
+    starts = [dice.integer(dense, rows - length) for _ in range(2)]
+    return [range(dense), *(range(start, start + length) for start in starts)]
 
 
 def move_gradients(working: nn.Module, master: nn.Module) -> None:

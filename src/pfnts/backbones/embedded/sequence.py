@@ -17,6 +17,7 @@ from pfnts.backbones.embedded.columns import ColumnReduction
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.pretraining import quantile_levels
+from pfnts.backbones.embedded.regressions import Regressions
 
 ROWS_AT_ONCE = {"cpu": 256, "cuda": 2048, "mps": 1024}
 """Rows added to the cache in one pass."""
@@ -126,6 +127,7 @@ class _Cache:
         )
         self._identity = identity[None].to(device)
         self._held: dict[CausalBlock, tuple[_Growing, _Growing]] = {}
+        self._regressions = Regressions()
         start = network.cells.start_row(self._identity)  # (1, 1, P, c)
         self._extend(network, start, torch.zeros(1, 1, network.architecture.row, device=device))
 
@@ -135,9 +137,11 @@ class _Cache:
 
     def extend(self, network: CausalPFN, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
         """Add rows."""
+        shown = self.show(X)[None]
         target = self._norm.targets(torch.from_numpy(y)).float().to(self._device)[None]
-        cells = network.cells(self.show(X)[None], self._identity) + network.cells.target(target)[:, :, None]
-        self._extend(network, cells, network.target(target))
+        cells = network.cells(shown, self._identity) + network.cells.target(target)[:, :, None]
+        opinions = self._regressions.extend(self._exact(shown), self._exact(target)).float()
+        self._extend(network, cells, network.target(target) + network.opinion(opinions))
 
     def _extend(self, network: CausalPFN, h: Tensor, target: Tensor) -> None:
         """Pass data tokens (1, m, P, c) through the network, keeping the keys and values of each block."""
@@ -179,11 +183,19 @@ class _Cache:
         h = cells.repeat(1, len(sizes), 1, 1)  # (1, S * q, P, c)
         for column, across in zip(network.columns, network.across, strict=True):
             h = across(attend(column, h))
-        h = (network.readout(h) + network.target.unknown)[:, :, None]
+        exact = self._exact(x[None])
+        opinions = torch.cat(
+            [self._regressions.opinions(exact, t) for t in sizes], 1
+        ).float()  # (1, S * q, 6)
+        h = (network.readout(h) + network.target.unknown + network.opinion(opinions))[:, :, None]
         for block in network.in_context:
             h = attend(block, h)
-        mean, quantiles = network.head(h[0, :, 0])
+        mean, quantiles = network.head(h[0, :, 0], opinions[0])
         return mean.unflatten(0, (len(sizes), q)), quantiles[-q:]
+
+    def _exact(self, x: Tensor) -> Tensor:
+        """The same numbers in the precision that regressions want, where the device has it."""
+        return x if x.device.type == "mps" else x.double()
 
     def _of(self, block: CausalBlock) -> tuple[_Growing, _Growing]:
         return self._held.setdefault(block, (_Growing(), _Growing()))

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import Ridge
+
+from pfnts.backbones.embedded.regressions import LIMIT, PENALTIES, Regressions, refit_sizes
+
+
+def rows(seed: int, *, n: int = 120, features: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.randn(2, n, features, generator=generator, dtype=torch.float64)
+    return X, X[..., 0] + torch.randn(2, n, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("row", [1, 15, 16, 40, 119])
+def test_opinions_equal_scikit_learn_on_the_rows_before(row: int) -> None:
+    X, y = rows(row)
+    said = Regressions().extend(X, y)
+    fitted = max(size for size in refit_sizes(120) if size <= row)
+    x = X[1].numpy()
+    bases = [x, np.hstack([x, np.sin(x), np.cos(x), np.sin(2 * x), np.cos(2 * x)])]
+    expected = []
+    for basis in bases:
+        Z = np.hstack([np.ones((len(x), 1)), basis])
+        for penalty in PENALTIES:
+            model = Ridge(alpha=3 * penalty, fit_intercept=False).fit(Z[:fitted], y[1, :fitted])
+            expected.append(model.predict(Z[row : row + 1])[0])
+    np.testing.assert_allclose(said[1, row], expected, atol=1e-9)
+
+
+def test_growing_in_pieces_equals_at_once() -> None:
+    X, y = rows(0)
+    whole, pieces = Regressions(), Regressions()
+    at_once = whole.extend(X, y)
+    cuts = [0, 1, 2, 17, 18, 100, 120]
+    said = [pieces.extend(X[:, a:b], y[:, a:b]) for a, b in pairwise(cuts)]
+    torch.testing.assert_close(torch.cat(said, 1), at_once, atol=1e-10, rtol=0)
+    for size in (0, 1, 30, 120):
+        torch.testing.assert_close(pieces.opinions(X, size), whole.opinions(X, size), atol=1e-10, rtol=0)
+
+
+def test_asking_later_gives_what_was_said_then() -> None:
+    X, y = rows(1)
+    regressions = Regressions()
+    said = regressions.extend(X, y)
+    for row in (0, 5, 77):
+        torch.testing.assert_close(regressions.opinions(X[:, row : row + 1], row)[:, 0], said[:, row])
+
+
+def test_opinions_on_far_contexts_and_with_missing_cells_stay_finite() -> None:
+    X, y = rows(2)
+    X[:, 3, 1] = torch.nan
+    regressions = Regressions()
+    regressions.extend(X, y)
+    far = torch.full((2, 1, 3), 8.0, dtype=torch.float64)
+    assert regressions.opinions(far, 120).abs().max() <= LIMIT
+    assert torch.isfinite(regressions.extend(X, y)).all()
+
+
+def test_nothing_is_said_before_the_first_row() -> None:
+    X, y = rows(3)
+    assert (Regressions().extend(X, y)[:, 0] == 0).all()
