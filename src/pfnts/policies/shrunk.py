@@ -44,7 +44,7 @@ class Shrunk:
     'gaussian'
     """
 
-    nu0: float = 1.0
+    nu0: float = 30.0
     floor: float = 0.01
     tails: Literal["gaussian", "student"] = "gaussian"
     weights: Literal["equal", "root"] = "equal"
