@@ -90,7 +90,7 @@ def test_run_again_only_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     first = pfnts(*arguments)
     monkeypatch.setattr(runner_module, "simulate", lambda *a, **k: pytest.fail("ran a finished run again"))
     second = pfnts(*arguments)
-    assert "2 of 2 runs were finished before" in second
+    assert "2 runs, of which 2 were finished before" in second
     assert first.splitlines()[-2] == second.splitlines()[-2]
 
 

@@ -44,4 +44,4 @@ def test_finished_runs_are_counted_not_listed(
 ) -> None:
     store = RunStore(tmp_path_factory.mktemp("runs"))
     shown(monkeypatch, terminal=False, store=store)
-    assert shown(monkeypatch, terminal=False, store=store) == "2 of 2 runs were finished before.\n"
+    assert shown(monkeypatch, terminal=False, store=store) == "2 runs, of which 2 were finished before.\n"

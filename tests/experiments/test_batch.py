@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pfnts import environments
 from pfnts.experiments import FailedRunsError, PolicySpec, Run, RunSpec, RunStore, plan, run_all
 from pfnts.experiments import runner as runner_module
 from pfnts.experiments.engines import Failure
@@ -68,3 +70,16 @@ def test_failure_is_told_at_once_and_raised_when_all_others_are_kept(
 
 def test_run_planned_twice_is_made_once() -> None:
     assert [each.spec for each in run_all([*SPECS, *SPECS])] == SPECS
+
+
+def test_run_that_met_other_rounds_than_those_beside_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = RunStore(tmp_path)
+    list(run_all(SPECS, store=store))
+    more = plan(scenarios=["linear"], policies=[PolicySpec("ts")], horizon=25, replications=1, seed=3)
+    elsewhere = environments.make("linear", horizon=25, rng=np.random.default_rng(99))
+    monkeypatch.setattr(environments, "make", lambda *a, **k: elsewhere)
+    with pytest.raises(FailedRunsError, match="linear, ts, replication 0: it met other rounds than"):
+        list(run_all([*SPECS, *more], store=store))
+    assert more[0] not in store

@@ -31,8 +31,8 @@ def run_with_bars(
     """Yield every run, as `run_all` does, while the console shows how those under way come along."""
     planned = list(dict.fromkeys(specs))
     waiting = [spec for spec in planned if store is None or spec not in store]
-    if len(waiting) < len(planned):
-        console.print(f"{len(planned) - len(waiting)} of {len(planned)} runs were finished before.")
+    if planned and store is not None:
+        console.print(f"{len(planned)} runs, of which {len(planned) - len(waiting)} were finished before.")
     fresh = set(waiting)
     with _Bars(waiting) if console.is_terminal else _Lines(waiting) as display:
         runs = run_all(

@@ -84,12 +84,9 @@ def make_missing(
     specs: Sequence[RunSpec], store: RunStore, *, engine: Engine, data: Path | None
 ) -> FailedRunsError | None:
     """Make the runs that the store lacks, one thread each; return what failed, if anything did."""
-    lacking = [spec for spec in specs if spec not in store]
-    if specs:
-        console.print(f"{len(specs)} runs, of which {len(specs) - len(lacking)} were finished before.")
     try:
         with plain_errors():
-            for _ in run_with_bars(lacking, store=store, engine=engine, data=data):
+            for _ in run_with_bars(specs, store=store, engine=engine, data=data):
                 pass
     except FailedRunsError as error:
         return error

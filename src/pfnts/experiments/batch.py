@@ -6,9 +6,17 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from pfnts.experiments.engines import Engine, Failure, Job, Listener, LocalEngine
+import numpy as np
+from numpy.typing import NDArray
+
+from pfnts.experiments.engines import Engine, Failure, Finished, Job, Listener, LocalEngine
 from pfnts.experiments.spec import RunSpec
 from pfnts.experiments.store import Run, RunStore, producer
+
+_OTHER_ROUNDS = (
+    "it met other rounds than the runs beside it, as with another table of the same name, and cannot be "
+    "compared with them; use the same data, or another folder for the runs"
+)
 
 
 class FailedRunsError(RuntimeError):
@@ -59,22 +67,41 @@ def run_all(
     """
     if store is not None:
         store.tidy()
-    missing = []
+    missing, met = [], _Rounds()
     for spec in dict.fromkeys(specs):
         if store is not None and spec in store:
-            yield Run(spec, store.load(spec))
+            done = Run(spec, store.load(spec))
+            met.are_those_of(done)
+            yield done
         else:
             missing.append(spec)
     failures: list[Failure] = []
     jobs = [Job(spec, producer(spec), data) for spec in missing]
     with closing((engine or LocalEngine(workers=1)).execute(jobs, listener=listener)) as results:
         for result in results:
-            if isinstance(result, Failure):
-                failures.append(result)
-                on_failure(result)
-                continue
-            if store is not None:
-                store.save(result.spec, result.trajectory, made=result.made)
-            yield Run(result.spec, result.trajectory)
+            if isinstance(result, Finished):
+                done = Run(result.spec, result.trajectory)
+                if met.are_those_of(done):
+                    if store is not None:
+                        store.save(result.spec, result.trajectory, made=result.made)
+                    yield done
+                    continue
+                result = Failure(result.spec, _OTHER_ROUNDS)
+            failures.append(result)
+            on_failure(result)
     if failures:
         raise FailedRunsError(failures)
+
+
+class _Rounds:
+    """Remembers what each replication was, by what its fixed arms would have lost."""
+
+    def __init__(self) -> None:
+        self._fixed: dict[tuple[str, int, int, int], NDArray[np.float64]] = {}
+
+    def are_those_of(self, run: Run) -> bool:
+        """Whether a run met the same rounds as the first one of its replication."""
+        spec, fixed = run.spec, run.trajectory.fixed
+        first = self._fixed.setdefault((spec.scenario, spec.horizon, spec.replication, spec.seed), fixed)
+        # Not to the last digit, which another processor may have summed up otherwise.
+        return first.shape == fixed.shape and bool(np.allclose(first, fixed, rtol=1e-9))
