@@ -28,7 +28,7 @@ def test_prefetching_does_not_change_a_run() -> None:
 
 
 def test_number_of_threads_does_not_change_a_run() -> None:
-    spec = RunSpec("linear", PolicySpec("pfn-ts"), horizon=40, replication=0, seed=3)
+    spec = RunSpec("friedman", PolicySpec("pfn-ts"), horizon=20, replication=0, seed=3)
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)

@@ -13,6 +13,7 @@ import pytest
 from pfnts.experiments import LocalEngine, PolicySpec, RunSpec, plan, run
 from pfnts.experiments.engines import Failure, Finished, Job, make
 from pfnts.experiments.engines.base import work
+from pfnts.experiments.provenance import cores
 from pfnts.experiments.store import producer
 
 POLICIES = [PolicySpec("uniform"), PolicySpec("lin-ts"), PolicySpec.of("pfn-ts", backbone="linear")]
@@ -97,7 +98,7 @@ def test_interrupt_is_no_failure() -> None:
 
 
 def test_all_cores_work_when_nothing_is_said() -> None:
-    assert LocalEngine().workers == len(os.sched_getaffinity(0))
+    assert LocalEngine().workers == cores() >= 1
 
 
 @pytest.mark.parametrize("engine", ["local", "ray"])
