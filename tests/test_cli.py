@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,8 @@ def test_ctrl_c_keeps_finished_runs_and_says_so(tmp_path: Path, monkeypatch: pyt
             "--encoding needs a policy that has one, got uniform",
         ),
         (["--policy", "pfn-ts", "--backbone", "lunear"], "lunear"),
+        (["--policy", "uniform", "--device", "abacus"], "--device must be one that works here"),
+        (["--policy", "uniform", "--device", "meta"], "--device must be one that works here"),
     ],
 )
 def test_mistakes_are_explained_without_a_traceback(
@@ -130,6 +133,14 @@ def test_mistakes_are_explained_without_a_traceback(
     assert message in text
     assert "Traceback" not in text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_run_made_on_another_device_is_the_same_run(tmp_path: Path) -> None:
+    arguments = ("run", "--policy", "pfn-ts", *SMALL, "--out", tmp_path)
+    pfnts(*arguments, "--device", "cpu:0")
+    (made,) = {json.loads(path.read_text())["machine"]["device"] for path in tmp_path.glob("*/run.json")}
+    assert made == "cpu:0"
+    assert "2 runs, of which 2 were finished before" in pfnts(*arguments)
 
 
 def test_damaged_run_is_explained_without_a_traceback(tmp_path: Path) -> None:

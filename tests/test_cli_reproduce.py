@@ -124,3 +124,9 @@ def test_unknown_target_is_explained(tmp_path: Path) -> None:
     text = pfnts("reproduce", "table-3", "--out", tmp_path, code=2)
     assert "target must be one of" in text
     assert "Traceback" not in text
+
+
+def test_device_that_does_not_work_is_explained_before_anything_runs(tmp_path: Path) -> None:
+    text = pfnts(*SMALL, "--device", "abacus", "--out", tmp_path, code=2)
+    assert "--device must be one that works here, such as cpu, got 'abacus'" in text
+    assert list(tmp_path.iterdir()) == []

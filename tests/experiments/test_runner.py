@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from pfnts.experiments import PolicySpec, RunSpec, plan, run
+from pfnts.experiments import runner as runner_module
+from pfnts.experiments.store import run_key
+from pfnts.policies import PFNTS
 
 SPECS = plan(
     scenarios=["friedman", "linear"], policies=[PolicySpec("uniform")], horizon=25, replications=2, seed=3
@@ -39,3 +43,38 @@ def test_number_of_threads_does_not_change_a_run() -> None:
     finally:
         torch.set_num_threads(before)
     np.testing.assert_array_equal(one.propensities, two.propensities)
+
+
+def test_device_reaches_the_policies_that_take_one_and_decides_the_prefetching(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[str, int]] = []
+
+    class Watched(PFNTS):
+        def __init__(self, arms: int, *, backbone: str = "embedded", device: str = "cpu") -> None:
+            super().__init__(arms, backbone="linear")
+            seen.append((device, 0))
+
+    def simulated(policy: object, environment: object, *, prefetch: int, **_: object) -> None:
+        seen.append((seen[-1][0] if isinstance(policy, Watched) else "none", prefetch))
+
+    monkeypatch.setattr("pfnts.policies.pfn_ts.PFNTS", Watched)
+    monkeypatch.setattr(runner_module, "simulate", simulated)
+    for policy, device, expected in [
+        (PolicySpec("pfn-ts"), "cuda", ("cuda", 1024)),
+        (PolicySpec("pfn-ts"), "cpu", ("cpu", 256)),
+        (PolicySpec.of("pfn-ts", device="cuda:1"), "cuda:0", ("cuda:1", 1024)),
+        (PolicySpec.of("pfn-ts", backbone="linear"), "cuda", ("cpu", 256)),
+        (PolicySpec("epsilon-greedy"), "cuda", ("none", 256)),
+    ]:
+        run(RunSpec("friedman", policy, horizon=20, replication=0, seed=3), device=device)
+        assert seen[-1] == expected, policy.label
+
+
+def test_device_is_no_part_of_what_is_run() -> None:
+    spec = RunSpec("friedman", PolicySpec("pfn-ts"), horizon=20, replication=0, seed=3)
+    key = run_key(spec)
+    # To PyTorch "cpu:0" is another name of the same processor, so that the numbers must be the same, too.
+    np.testing.assert_array_equal(run(spec, device="cpu:0").propensities, run(spec).propensities)
+    assert run_key(spec) == key
+    assert spec.policy.label == "pfn-ts"

@@ -1,4 +1,4 @@
-"""Options of the commands that make runs: how many at a time, by whom, from which data."""
+"""Options of the commands that make runs: how many at a time, by whom, where, from which data."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ EngineName = Annotated[
 Address = Annotated[
     str | None,
     typer.Option(help="Of a running Ray cluster, such as `auto`; one is started here when left out."),
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        help="Where pfn-ts computes, such as cuda, if its backbone can; all workers share a GPU. Other "
+        "policies stay on the CPU."
+    ),
 ]
 Data = Annotated[
     Path | None,

@@ -27,6 +27,7 @@ def run_with_bars(
     store: RunStore | None = None,
     engine: Engine | None = None,
     data: Path | None = None,
+    device: str = "cpu",
 ) -> Generator[Run, None, None]:
     """Yield every run, as `run_all` does, while the console shows how those under way come along."""
     planned = list(dict.fromkeys(specs))
@@ -36,7 +37,13 @@ def run_with_bars(
     fresh = set(waiting)
     with _Bars(waiting) if console.is_terminal else _Lines(waiting) as display:
         runs = run_all(
-            planned, store=store, engine=engine, data=data, listener=display.hear, on_failure=display.fail
+            planned,
+            store=store,
+            engine=engine,
+            data=data,
+            device=device,
+            listener=display.hear,
+            on_failure=display.fail,
         )
         with closing(runs):
             for run in runs:

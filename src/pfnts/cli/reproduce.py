@@ -11,7 +11,8 @@ import typer
 
 from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, calibrated_with_bar, write_calibration
 from pfnts.cli.console import console, explain_failures, plain_errors, stoppable
-from pfnts.cli.engine_options import Address, Data, EngineName, Workers
+from pfnts.cli.devices import check_device
+from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers
 from pfnts.cli.progress import run_with_bars
 from pfnts.cli.tables import obtainable
 from pfnts.experiments import FailedRunsError, PolicySpec, RunSpec, RunStore, engines
@@ -51,6 +52,7 @@ def reproduce(
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,
+    device: Device = "cpu",
     data: Data = None,
 ) -> None:
     """Give back the tables and figures of the paper, and ours beside them.
@@ -64,6 +66,8 @@ def reproduce(
             target, quick=quick, policies=policy or (), replications=replications, slow=slow
         )
         chosen = engines.make(engine, workers=workers, address=address)
+        if address is None:
+            check_device(device)  # of a cluster elsewhere the engine asks
         store = RunStore(out or Path("runs/quick" if quick else "runs/paper"))
         for note in wanted.notes:
             console.print(f"[yellow]Note:[/] {note}", soft_wrap=True, highlight=False)
@@ -71,7 +75,7 @@ def reproduce(
     with stoppable(specs, store):
         if wanted.coverage:
             cover(store.root / "coverage", quick=quick)
-        failures = make_missing(specs, store, engine=chosen, data=data)
+        failures = make_missing(specs, store, engine=chosen, data=data, device=device)
         with plain_errors(ValueError, ImportError, OSError):
             page = write_report(store.root, figures=figures)
     console.print(f"The report is in [bold]{page}[/].", soft_wrap=True)
@@ -81,12 +85,12 @@ def reproduce(
 
 
 def make_missing(
-    specs: Sequence[RunSpec], store: RunStore, *, engine: Engine, data: Path | None
+    specs: Sequence[RunSpec], store: RunStore, *, engine: Engine, data: Path | None, device: str
 ) -> FailedRunsError | None:
     """Make the runs that the store lacks, one thread each; return what failed, if anything did."""
     try:
-        with plain_errors():
-            for _ in run_with_bars(specs, store=store, engine=engine, data=data):
+        with plain_errors(engines.UnusableDeviceError):
+            for _ in run_with_bars(specs, store=store, engine=engine, data=data, device=device):
                 pass
     except FailedRunsError as error:
         return error

@@ -10,7 +10,8 @@ import typer
 
 from pfnts import environments
 from pfnts.cli.console import console, explain_failures, plain_errors, regret_table, stoppable
-from pfnts.cli.engine_options import Address, Data, EngineName, Workers
+from pfnts.cli.devices import check_device
+from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers
 from pfnts.cli.progress import run_with_bars
 from pfnts.cli.tables import obtainable
 from pfnts.experiments import (
@@ -49,6 +50,7 @@ def run(
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,
+    device: Device = "cpu",
     data: Data = None,
 ) -> None:
     """Simulate policies on scenarios and compare their regret.
@@ -67,13 +69,15 @@ def run(
             seed=seed,
         )
         chosen = engines.make(engine, workers=workers, address=address)
+        if address is None:
+            check_device(device)  # of a cluster elsewhere the engine asks
         store = RunStore(out)
         specs = obtainable(specs, store, data=data)
     runs: list[Run] = []
     failures: FailedRunsError | None = None
-    with stoppable(specs, store), plain_errors():
+    with stoppable(specs, store), plain_errors(engines.UnusableDeviceError):
         try:
-            for each in run_with_bars(specs, store=store, engine=chosen, data=data):
+            for each in run_with_bars(specs, store=store, engine=chosen, data=data, device=device):
                 runs.append(each)
         except FailedRunsError as error:
             failures = error

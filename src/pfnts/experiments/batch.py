@@ -35,6 +35,7 @@ def run_all(
     store: RunStore | None = None,
     engine: Engine | None = None,
     data: Path | None = None,
+    device: str = "cpu",
     listener: Listener = lambda *_: None,
     on_failure: Callable[[Failure], None] = lambda _: None,
 ) -> Generator[Run, None, None]:
@@ -52,6 +53,8 @@ def run_all(
         Who makes the runs; this process, one after another in the order of ``specs``, when left out.
     data
         Folder with the tables of OpenML scenarios.
+    device
+        Where policies that leave a choice compute, as PyTorch names it; no part of what is run.
     listener
         Told how each run comes along.
     on_failure
@@ -76,7 +79,7 @@ def run_all(
         else:
             missing.append(spec)
     failures: list[Failure] = []
-    jobs = [Job(spec, producer(spec), data) for spec in missing]
+    jobs = [Job(spec, producer(spec), data, device) for spec in missing]
     with closing((engine or LocalEngine(workers=1)).execute(jobs, listener=listener)) as results:
         for result in results:
             if isinstance(result, Finished):

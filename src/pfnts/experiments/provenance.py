@@ -13,15 +13,38 @@ _LIBRARIES = ("pfnts", "numpy", "scipy", "torch", "scikit-learn", "xgboost", "ja
 _CPUINFO = Path("/proc/cpuinfo")
 
 
-def provenance() -> dict[str, Any]:
+def provenance(*, device: str = "cpu") -> dict[str, Any]:
     """Versions of the software at hand, and the machine it runs on, as plain JSON values.
+
+    Parameters
+    ----------
+    device
+        Where the policy computed.
 
     Examples
     --------
     >>> sorted(provenance())
     ['machine', 'versions']
+    >>> provenance()["machine"]["device"]
+    'cpu'
     """
-    return {"versions": versions(), "machine": {"cpu": cpu_model(), "cores": cores()}}
+    machine = {"cpu": cpu_model(), "cores": cores(), "device": device_name(device)}
+    return {"versions": versions(), "machine": machine}
+
+
+def device_name(device: str) -> str:
+    """Name a GPU by its model, anything else as PyTorch does.
+
+    Examples
+    --------
+    >>> device_name("cpu")
+    'cpu'
+    """
+    if not device.startswith("cuda"):
+        return device
+    import torch
+
+    return str(torch.cuda.get_device_name(device))
 
 
 def versions() -> dict[str, str]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 
 from pfnts import backbones, environments, policies
+from pfnts.backbones import Backbone
 
 Option = bool | int | float | str | None
 
@@ -79,10 +80,26 @@ class PolicySpec:
         """Describe the same policy with one more option."""
         return PolicySpec.of(self.name, **{**dict(self.options), option: value})
 
-    def build(self, *, arms: int) -> policies.Policy:
-        """Make the policy."""
+    def device(self, asked: str = "cpu") -> str:
+        """Say where the policy computes: where its options say, else as asked if it can, else on the CPU.
+
+        Examples
+        --------
+        >>> PolicySpec("pfn-ts").device("cuda"), PolicySpec("lin-ts").device("cuda")
+        ('cuda', 'cpu')
+        """
+        own = dict(self.options)
+        if "device" in own:
+            return str(own["device"])
+        return asked if asked == "cpu" or _has_devices(self) else "cpu"
+
+    def build(self, *, arms: int, device: str = "cpu") -> policies.Policy:
+        """Make the policy, to compute on ``device`` if it can and its options name no other."""
+        options = dict(self.options)
+        if self.device(device) != "cpu":
+            options.setdefault("device", device)
         try:
-            return policies.make(self.name, arms=arms, **dict(self.options))
+            return policies.make(self.name, arms=arms, **options)
         except TypeError as error:
             raise UnknownOptionError(f"policy {self.label} does not fit: {error}") from error
 
@@ -189,12 +206,26 @@ def plan(
 
 @cache
 def _backbone(spec: PolicySpec) -> str | None:
+    backbone = _loaded_backbone(spec)
+    if backbone is None:
+        return None
+    return ":".join([backbone.name, *filter(None, [getattr(backbone, "fingerprint", None)])])
+
+
+@cache
+def _has_devices(spec: PolicySpec) -> bool:
+    policy, backbone = spec.build(arms=2), _loaded_backbone(spec)
+    # A policy may have the option, and a backbone that knows one place only.
+    makers = [policy] if backbone is None else [policy, backbone]
+    return all("device" in inspect.signature(type(maker)).parameters for maker in makers)
+
+
+def _loaded_backbone(spec: PolicySpec) -> Backbone | None:
     # A default is nowhere in the options, so the policy's class is asked for it.
     parameter = inspect.signature(type(spec.build(arms=2))).parameters.get("backbone")
     if parameter is None:
         return None
-    backbone = backbones.load(dict(spec.options).get("backbone", parameter.default))
-    return ":".join([backbone.name, *filter(None, [getattr(backbone, "fingerprint", None)])])
+    return backbones.load(dict(spec.options).get("backbone", parameter.default))
 
 
 def _parse_value(text: str) -> Option:

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from pfnts.experiments import PolicySpec, RayEngine, RunSpec, plan, run
-from pfnts.experiments.engines import Failure, Finished, Job
-from pfnts.experiments.engines.cluster import _result
+from pfnts.experiments.engines import Failure, Finished, Job, UnusableDeviceError
+from pfnts.experiments.engines.cluster import _result, gpu_share
 from pfnts.experiments.store import producer
 
 POLICIES = [PolicySpec("uniform"), PolicySpec.of("pfn-ts", backbone="linear")]
 SPECS = plan(scenarios=["linear"], policies=POLICIES, horizon=40, replications=1, seed=3)
+EMBEDDED = RunSpec("linear", PolicySpec("pfn-ts"), horizon=40, replication=0, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +61,25 @@ def test_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r'pip install "pfnts\[ray\]"'):
         RayEngine()
+
+
+@pytest.mark.parametrize(
+    ("cpus", "gpus", "workers", "share"),
+    [(16, 1, None, 0.0625), (16, 2, None, 0.125), (16, 1, 4, 0.25), (2, 8, None, 1.0), (15, 1, None, 0.0666)],
+)
+def test_workers_share_the_gpus(cpus: int, gpus: int, workers: int | None, share: float) -> None:
+    jobs = [Job(spec, {}, device="cuda") for spec in (SPECS[0], EMBEDDED)]
+    assert gpu_share({"CPU": cpus, "GPU": gpus}, jobs, workers=workers) == share
+    assert gpus * (1 // share) >= (workers or cpus)
+
+
+def test_only_policies_that_take_a_device_ask_for_a_gpu() -> None:
+    jobs = [Job(spec, {}, device="cuda") for spec in SPECS]
+    assert gpu_share({"CPU": 2}, jobs, workers=None) == 0.0
+    with pytest.raises(UnusableDeviceError, match='got "cuda" and a cluster without GPUs'):
+        gpu_share({"CPU": 2}, [*jobs, Job(EMBEDDED, {}, device="cuda")], workers=None)
+
+
+def test_cluster_picks_the_card() -> None:
+    with pytest.raises(UnusableDeviceError, match=r"picks the card itself; got cuda:1"):
+        gpu_share({"CPU": 2, "GPU": 2}, [Job(EMBEDDED, {}, device="cuda:1")], workers=None)

@@ -49,6 +49,17 @@ def test_processes_give_the_same_runs_and_report_on_the_way() -> None:
     assert multiprocessing.active_children() == []
 
 
+def test_run_says_on_which_device_it_was_made() -> None:
+    taking, without = (
+        RunSpec("linear", PolicySpec(name), horizon=20, replication=0, seed=3)
+        for name in ("pfn-ts", "lin-ts")
+    )
+    jobs = [Job(spec, producer(spec), device="cpu:0") for spec in (taking, without)]
+    made = {each.spec: each.made for each in LocalEngine(workers=1).execute(jobs, listener=ignore)}  # type: ignore[union-attr]
+    assert made[taking]["machine"]["device"] == "cpu:0"
+    assert made[without]["machine"]["device"] == "cpu"
+
+
 def test_killed_process_costs_only_the_run_it_was_making() -> None:
     # Two that are still under way when they are killed, and one that comes after.
     long = plan(

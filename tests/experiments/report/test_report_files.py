@@ -240,3 +240,13 @@ def test_words_with_a_meaning_to_the_format_are_escaped() -> None:
     assert r"\caption{50 \% \& more.}" in text
     assert r"a|b & \textbf{1.0 $\pm$ 0.1} [2] \\" in text
     assert r"x\_1" in text
+
+
+def test_page_names_the_processors_and_gpus_of_the_runs(small: Path) -> None:
+    path = next(small.glob("*/run.json"))
+    described = json.loads(path.read_text(encoding="utf-8"))
+    machine = {"cpu": "Abacus 9", "cores": 3, "device": "Loom X"}
+    path.write_text(json.dumps({**described, "machine": machine}), encoding="utf-8")
+    text = write_report(small, figures=False).read_text(encoding="utf-8")
+    assert "Abacus 9, 3 cores, Loom X" in text
+    assert text.count("Loom X") == 1

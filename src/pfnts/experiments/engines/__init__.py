@@ -1,8 +1,18 @@
 """Who makes the runs: processes of this machine, or a Ray cluster."""
 
-from pfnts.experiments.engines.base import Engine, Failure, Finished, Job, Listener
+from pfnts.experiments.engines.base import Engine, Failure, Finished, Job, Listener, UnusableDeviceError
 from pfnts.experiments.engines.cluster import RayEngine
 from pfnts.experiments.engines.local import LocalEngine
 from pfnts.experiments.engines.registry import make
 
-__all__ = ["Engine", "Failure", "Finished", "Job", "Listener", "LocalEngine", "RayEngine", "make"]
+__all__ = [
+    "Engine",
+    "Failure",
+    "Finished",
+    "Job",
+    "Listener",
+    "LocalEngine",
+    "RayEngine",
+    "UnusableDeviceError",
+    "make",
+]

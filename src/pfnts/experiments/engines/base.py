@@ -19,6 +19,10 @@ Listener = Callable[[RunSpec, int, float], None]
 """Told which run is under way, its rounds done and its regret so far; first with 0 rounds, when it starts."""
 
 
+class UnusableDeviceError(ValueError):
+    """An engine has not the device that its jobs ask for."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One run to be made, perhaps by another process or on another machine."""
@@ -29,6 +33,8 @@ class Job:
     """The software it will be filed under; whoever runs it must have the same."""
     data: Path | None = None
     """Folder with the tables of OpenML scenarios."""
+    device: str = "cpu"
+    """Where the policy computes, if it leaves a choice."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ def work(job: Job, progress: Progress) -> Finished | Failure:
                 f"{dict(job.producer)} where the runs are kept"
             )
         progress(0, 0.0)
-        return Finished(job.spec, run(job.spec, data=job.data, progress=progress), provenance())
+        trajectory = run(job.spec, data=job.data, device=job.device, progress=progress)
+        return Finished(job.spec, trajectory, provenance(device=job.spec.policy.device(job.device)))
     except Exception as error:
         return Failure(job.spec, f"{type(error).__name__}: {error}", traceback.format_exc())

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pfnts.experiments.engines.base import Failure, Finished, Job, Listener, Results, work
+from pfnts.experiments.engines.base import (
+    Failure,
+    Finished,
+    Job,
+    Listener,
+    Results,
+    UnusableDeviceError,
+    work,
+)
 
 _HEARD_EVERY = 0.5
 _TOLD_EVERY = 1.0
@@ -16,6 +25,8 @@ _TOLD_EVERY = 1.0
 
 class RayEngine:
     """Makes runs as Ray tasks, a CPU each; pfnts must be installed in the same version on every node.
+
+    Runs that compute on a GPU share the cluster's evenly, as many on each as it takes for all workers.
 
     Parameters
     ----------
@@ -74,6 +85,8 @@ class _Board:
 def _execute(ray: Any, jobs: Sequence[Job], *, workers: int | None, listener: Listener) -> Results:
     # A task that dies with its process is reported, not tried again: it would most likely die again.
     task = ray.remote(num_cpus=1, max_retries=0)(_work)
+    share = gpu_share(ray.cluster_resources(), jobs, workers=workers)
+    on_gpu = ray.remote(num_cpus=1, num_gpus=share, max_retries=0)(_work)
     board = ray.remote(num_cpus=0)(_Board).remote()
     waiting = deque(enumerate(jobs))
     running: dict[Any, int] = {}
@@ -81,7 +94,8 @@ def _execute(ray: Any, jobs: Sequence[Job], *, workers: int | None, listener: Li
         while waiting or running:
             while waiting and len(running) < (workers or len(jobs)):
                 number, job = waiting.popleft()
-                running[task.remote(job, number, board)] = number
+                chosen = on_gpu if _gpu(job) else task
+                running[chosen.remote(job, number, board)] = number
             done, _ = ray.wait(list(running), num_returns=1, timeout=_HEARD_EVERY)
             for number, report in ray.get(board.read.remote()).items():
                 if number in running.values():
@@ -92,6 +106,41 @@ def _execute(ray: Any, jobs: Sequence[Job], *, workers: int | None, listener: Li
         for reference in running:
             ray.cancel(reference, force=True)
         ray.kill(board)
+
+
+def gpu_share(resources: Mapping[str, float], jobs: Sequence[Job], *, workers: int | None) -> float:
+    """Part of a GPU that each job that needs one asks for, so that all workers find room at once.
+
+    Examples
+    --------
+    >>> from pfnts.experiments import PolicySpec, RunSpec
+    >>> spec = RunSpec("linear", PolicySpec("pfn-ts"), horizon=100, replication=0, seed=42)
+    >>> gpu_share({"CPU": 16.0, "GPU": 2.0}, [Job(spec, {}, device="cuda")], workers=None)
+    0.125
+    """
+    asked = {device for job in jobs if (device := _gpu(job))}
+    if not asked:
+        return 0.0
+    if asked != {"cuda"}:
+        named = ", ".join(sorted(asked))
+        raise UnusableDeviceError(
+            f'device must be "cuda" on a Ray cluster, which picks the card itself; got {named}'
+        )
+    # Ray would wait without end for a GPU that no node has.
+    cards = int(resources.get("GPU", 0))
+    if cards < 1:
+        raise UnusableDeviceError(
+            'device must be one that the Ray cluster has, got "cuda" and a cluster without GPUs'
+        )
+    at_a_time = workers or int(resources.get("CPU", 1))
+    # Rounded down, in Ray's smallest unit: all shares together must not exceed the card.
+    return math.floor(1e4 / math.ceil(at_a_time / cards)) / 1e4
+
+
+def _gpu(job: Job) -> str | None:
+    """Which GPU the job computes on, if any."""
+    device = job.spec.policy.device(job.device)
+    return device if device.startswith("cuda") else None
 
 
 def _work(job: Job, number: int, board: Any) -> Finished | Failure:

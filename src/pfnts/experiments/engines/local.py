@@ -21,7 +21,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 
 class LocalEngine:
-    """Makes runs in processes of this machine, one thread each.
+    """Makes runs in processes of this machine, one thread each; those on a GPU share it.
 
     Parameters
     ----------

@@ -158,5 +158,7 @@ def _machines(store: RunStore) -> str:
     for path in sorted(store.root.glob("[!.]*_*_*_*/run.json")):
         machine = json.loads(path.read_text(encoding="utf-8")).get("machine", {})
         if machine:
-            found[f"{machine.get('cpu', 'an unnamed processor')}, {machine.get('cores', '?')} cores"] += 1
+            name = f"{machine.get('cpu', 'an unnamed processor')}, {machine.get('cores', '?')} cores"
+            device = machine.get("device", "cpu")
+            found[name if device.startswith("cpu") else f"{name}, {device}"] += 1
     return "; ".join(name for name, _ in found.most_common())
