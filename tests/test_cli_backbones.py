@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from pfnts import backbones
 from pfnts.backbones.embedded import EmbeddedBackbone, pretraining
 from pfnts.cli import app
 
@@ -84,12 +85,26 @@ def test_embedded_backbone_is_evaluated_by_default() -> None:
         ),
         (["linear", "--sizes", "1"], "sizes must be at least 4"),
         (["embedded", "--weights", "nowhere.safetensors"], "weights must be a safetensors file"),
+        (["linear", "--weights", "a.ckpt"], "--weights must be left out for the backbone 'linear'"),
     ],
 )
 def test_mistakes_in_an_evaluation_are_explained(arguments: list[str], message: str) -> None:
     text = pfnts("evaluate-backbone", *arguments, code=2)
     assert message in text
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("name", ["tabicl", "tabpfn"])
+def test_weights_and_device_reach_the_pretrained_backbones(name: str, tmp_path: Path) -> None:
+    pytest.importorskip(name)
+    text = pfnts("evaluate-backbone", name, "--weights", tmp_path / "no.ckpt", "--device", "cpu", code=2)
+    assert "weights must be a file" in text
+    assert f"{tmp_path / 'no.ckpt'} is not there" in text
+
+
+def test_help_names_every_backbone() -> None:
+    text = pfnts("evaluate-backbone", "--help")
+    assert ", ".join(backbones.names()) in text
 
 
 @pytest.mark.usefixtures("clock")

@@ -34,7 +34,9 @@ NOTES = (
 
 
 def evaluate_backbone(
-    name: Annotated[str, typer.Argument(help="The backbone: embedded or linear.")] = "embedded",
+    name: Annotated[
+        str, typer.Argument(help=f"The backbone: {', '.join(backbones.names())}. See **pfnts info**.")
+    ] = "embedded",
     functions: Annotated[
         str | None, typer.Option(help="Score on these only, commas between them; all when left out.")
     ] = None,
@@ -47,17 +49,23 @@ def evaluate_backbone(
         Path | None, typer.Option(help="Write the scores to OUT.csv and, as a table, to OUT.md.")
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="Where to compute, such as cuda; for backbones that have a choice.")
+        str | None,
+        typer.Option(help="Where to compute, such as cuda; not for linear, which has no choice."),
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option(help="Weights written by **pfnts pretrain**, for the embedded backbone.")
+        Path | None,
+        typer.Option(
+            help="Other weights than the default: for embedded a file that **pfnts pretrain** wrote, for "
+            "tabicl or tabpfn a checkpoint of its regressor."
+        ),
     ] = None,
 ) -> None:
     """Score a backbone on held-out functions.
 
     Each history is drawn afresh and shown to the backbone from its first row. The functions are Friedman's
     three with 5, 10 and 20 features, linear functions, sums of trees, steps, and rewards of 0 or 1. On two
-    cores the embedded backbone takes about an hour for all of it, and a few minutes with --sizes 16,64,256.
+    cores the embedded backbone takes about an hour for all of it, and a few minutes with --sizes 16,64,256;
+    tabicl and tabpfn want a GPU.
     """
     with plain_errors(ValueError, ImportError):
         backbone = _loaded(name, device=device, weights=weights)

@@ -40,7 +40,9 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same runs.")] = 42,
     backbone: Annotated[
         list[str] | None,
-        typer.Option(help="Prediction model behind policies that have one; repeat to compare."),
+        typer.Option(
+            help="Prediction model of policies that have one; repeat to compare. See **pfnts info**."
+        ),
     ] = None,
     encoding: Annotated[
         list[str] | None,
@@ -58,7 +60,7 @@ def run(
     Every finished run is kept in the folder OUT and never run again: after Ctrl-C the same command goes on
     where it stopped, and more replications or policies add to what is there. All policies meet the same
     contexts and the same luck. A run that fails stops no other; the numbers depend neither on the engine nor
-    on the number of workers.
+    on the number of workers, only on the device, which may round otherwise.
     """
     with plain_errors(ValueError, ImportError):
         specs = plan(
