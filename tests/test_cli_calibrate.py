@@ -26,7 +26,8 @@ def test_table_and_files(tmp_path: Path) -> None:
     assert "2 replications" in text
     assert "n = 256" in text
     assert "n = 1,024" not in text
-    assert sorted(path.name for path in out.iterdir()) == ["coverage.csv", "coverage.md", "coverage.png"]
+    written = sorted(path.name for path in out.iterdir())
+    assert written == ["coverage.csv", "coverage.md", "coverage.png", "coverage_times.csv"]
     assert (out / "coverage.png").stat().st_size > 10_000
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,20 @@ def test_rows_as_csv_and_markdown(tmp_path: Path) -> None:
     text = coverage_markdown(ROWS)
     assert "| linear | BART | 0.900 ± 0.020 | 0.900 ± 0.020 |" in text
     assert "| friedman | BART | 3.000 ± 0.250 | 3.000 ± 0.250 |" in text
+
+
+def test_seconds_are_in_a_file_of_their_own(tmp_path: Path) -> None:
+    slower = [replace(row, seconds=9.0) for row in ROWS]
+    for folder, rows in (("a", ROWS), ("b", slower)):
+        (tmp_path / folder).mkdir()
+        write_coverage_csv(rows, tmp_path / folder / "coverage.csv")
+    first, second = ((tmp_path / folder / "coverage.csv").read_bytes() for folder in "ab")
+    assert first == second
+    with (tmp_path / "b" / "coverage_times.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [(line["task"], line["size"], line["seconds"]) for line in lines] == [
+        (row.task, str(row.size), "9.0") for row in ROWS
+    ]
 
 
 def test_groups_keep_the_order_of_the_rows() -> None:

@@ -43,9 +43,9 @@ def calibrate(
     quick: Annotated[
         bool, typer.Option(help="A first look: 2 replications, histories of up to 256 rows.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for coverage.csv, coverage.md and coverage.png.")] = Path(
-        "calibration"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for coverage.csv, .md and .png, and coverage_times.csv.")
+    ] = Path("calibration"),
 ) -> None:
     """Check how often 95 % intervals for the mean reward hold it, and how long they are.
 
@@ -63,7 +63,7 @@ def calibrate(
             style="dim",
         )
         write_calibration(rows, out)
-    console.print(f"Written to [bold]{out}[/]: coverage.csv, coverage.md, coverage.png.")
+    console.print(f"Written to [bold]{out}[/]: coverage.csv, coverage.md, coverage.png, coverage_times.csv.")
 
 
 def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:

@@ -144,7 +144,7 @@ def _beside(ranks: tables.Table | None, by_policy: Mapping[str, tables.Table]) -
 def _coverage(path: Path) -> str:
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    names = [name for name in (rows[0] if rows else {}) if not name.endswith("_error") and name != "seconds"]
+    names = [name for name in (rows[0] if rows else {}) if not name.endswith("_error")]
     words = [name for name in names if any(_number(row[name]) is None for row in rows)]
     numbers = [name for name in names if name not in words]
     table = tables.Table(
