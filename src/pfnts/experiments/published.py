@@ -131,6 +131,9 @@ RANK: dict[str, tuple[float, float]] = {
 }
 """Average rank by policy: over the synthetic scenarios, over the OpenML tasks."""
 
+TUNED = ("lin-ts", "neural-ts")
+"""Policies whose settings the paper chose by pilot runs: nu of LinTS, lambda and nu of NeuralTS."""
+
 LIBRARIES: dict[str, float] = dict(
     zip(OPENML, (1615.0, 3155.0, 2568.0, 351.0, 1760.0, 22.7, 312.0, 169.0), strict=True)
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from pfnts.experiments.figures import style_of
-from pfnts.experiments.published import DEVIATION, HORIZON, LIBRARIES, REGRET
+from pfnts.experiments.published import DEVIATION, HORIZON, LIBRARIES, REGRET, TUNED
 from pfnts.experiments.report.sections import Section, average_ranks
 from pfnts.experiments.report.tables import Cell, Table, csv_text, number, spread
 from pfnts.experiments.spec import PolicySpec
@@ -113,6 +113,7 @@ def paper_tables(sections: Iterable[Section]) -> dict[str, Table]:
             notes=(
                 "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints "
                 "behind that sign, which by its size is a standard deviation. Bold: the lower of the two.",
+                *_pilots([name]),
             ),
         )
         for name, listed in rows.items()
@@ -150,7 +151,10 @@ def paper_ranks(sections: Iterable[Section]) -> Table | None:
             )
             for policy in ranked
         ),
-        notes=("On as many scenarios as the brackets say, those that all these policies have; ties share.",),
+        notes=(
+            "On as many scenarios as the brackets say, those that all these policies have; ties share.",
+            *_pilots([policy.name for policy in ranked]),
+        ),
     )
 
 
@@ -215,6 +219,14 @@ def _beside(sections: Iterable[Section]) -> list[tuple[str, str, FinalRegret]]:
         ),
         key=lambda pair: (list(REGRET).index(pair[0]), list(REGRET[pair[0]]).index(pair[1])),
     )
+
+
+def _pilots(names: Iterable[str]) -> list[str]:
+    """Say which policies the paper tuned and we did not."""
+    tuned = [name for name in names if name in TUNED]
+    if not tuned:
+        return []
+    return [f"The paper chose settings of {' and '.join(tuned)} by pilot runs; ours keep their defaults."]
 
 
 @cache
