@@ -72,7 +72,7 @@ def test_embedded_backbone_is_evaluated_by_default() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["lunear"], "name must be one of"),
+        (["lunear"], "backbone must be one of"),
         (["linear", "--device", "cpu"], "--device must be left out for the backbone 'linear'"),
         (
             ["embedded", "--device", "abacus"],

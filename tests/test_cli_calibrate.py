@@ -44,7 +44,7 @@ def test_sizes_and_replications_may_be_chosen(tmp_path: Path) -> None:
     [
         (["--sizes", "8;16"], "--sizes must be whole numbers with commas between them, got '8;16'"),
         (["--sizes", "2", "--backbone", "linear"], "sizes must be at least 3"),
-        (["--backbone", "tabnet"], "name must be one of"),
+        (["--backbone", "tabnet"], "backbone must be one of"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ def test_backbone_is_returned_as_it_is() -> None:
 
 
 def test_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"name must be one of \['embedded', 'linear'.*got 'lineal'"):
+    with pytest.raises(ValueError, match=r"backbone must be one of \['embedded', 'linear'.*got 'lineal'"):
         load("lineal")
 
 
 def test_other_objects_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"name must be one of .* or a backbone, got 3"):
+    with pytest.raises(ValueError, match=r"backbone must be one of .* or an object, got 3"):
         load(3)  # type: ignore[arg-type]

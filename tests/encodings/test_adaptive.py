@@ -6,6 +6,7 @@ from numpy.random import Generator
 
 from pfnts.backbones import LinearBackbone
 from pfnts.encodings import Adaptive, History, start
+from pfnts.encodings.schedule import Schedule
 from pfnts.scores import crps
 
 BACKBONE = LinearBackbone()
@@ -44,7 +45,9 @@ def slow_totals(history: History, upto: int) -> dict[str, float]:
 
 def test_totals_equal_a_slow_prequential_score(rng: Generator) -> None:
     history = history_of(rng, 140, shared=True)
-    encoding = start(Adaptive(switch_times=(40, 128)), backbone=BACKBONE, base=2.0, n_arms=2)
+    encoding = start(
+        Adaptive(switch_times=(40, 128)), backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=2
+    )
     encoding.advance(history)
     for name, total in slow_totals(history, 128).items():
         assert encoding.totals[name] == pytest.approx(total, rel=1e-9)  # type: ignore[attr-defined]
@@ -56,7 +59,9 @@ def test_the_better_layout_answers_after_the_first_switch_time(
     shared: bool, winner: str, arm_threshold: int, rng: Generator
 ) -> None:
     history, whole = History(width=3, n_arms=2), history_of(rng, 140, shared=shared)
-    encoding = start(Adaptive(arm_threshold=arm_threshold), backbone=BACKBONE, base=2.0, n_arms=2)
+    encoding = start(
+        Adaptive(arm_threshold=arm_threshold), backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=2
+    )
     for i in range(140):
         history.append(whole.contexts[i : i + 1], whole.arms[i : i + 1], whole.rewards[i : i + 1])
         encoding.advance(history)
@@ -67,7 +72,9 @@ def test_the_better_layout_answers_after_the_first_switch_time(
 
 
 def test_challenger_is_dropped_at_the_last_switch_time(rng: Generator) -> None:
-    encoding = start(Adaptive(switch_times=(32, 64)), backbone=BACKBONE, base=2.0, n_arms=2)
+    encoding = start(
+        Adaptive(switch_times=(32, 64)), backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=2
+    )
     history = history_of(rng, 63, shared=True)
     encoding.advance(history)
     assert encoding.state()["passed"] == 1
@@ -84,9 +91,9 @@ def test_challenger_is_dropped_at_the_last_switch_time(rng: Generator) -> None:
 @pytest.mark.parametrize("n", [20, 200, 3000])
 def test_restored_state_goes_on_as_before(n: int, rng: Generator) -> None:
     history = history_of(rng, n, shared=True)
-    encoding = start("adaptive", backbone=BACKBONE, base=2.0, n_arms=2)
+    encoding = start("adaptive", backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=2)
     encoding.advance(history)
-    again = start("adaptive", backbone=BACKBONE, base=2.0, n_arms=2)
+    again = start("adaptive", backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=2)
     again.restore(encoding.state(), history)
     assert again.state() == encoding.state()
     assert again.stamps([0, 1]) == encoding.stamps([0, 1])

@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from pfnts.backbones import LinearBackbone
 from pfnts.encodings import History, Threshold, start
+from pfnts.encodings.schedule import Schedule
 from pfnts.policies import Shrunk
 from pfnts.posterior import SubCLT
 
@@ -47,7 +48,7 @@ def last_point(layout: str, history: History, arm: int) -> int:
 @pytest.mark.parametrize("layout", ["disjoint", "joint", "block"])
 def test_posterior_and_quantiles_equal_models_refitted_from_scratch(layout: str, rng: Generator) -> None:
     history, queries = filled(rng, 90), rng.uniform(size=(5, 2))
-    encoding = start(layout, backbone=BACKBONE, base=2.0, n_arms=ARMS)
+    encoding = start(layout, backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=ARMS)
     encoding.advance(history)
     posterior = encoding.join(encoding.columns(queries, range(ARMS), SubCLT()), coupled=True)
     quantiles = encoding.quantiles(queries, range(ARMS), LEVELS)
@@ -70,14 +71,29 @@ def test_posterior_and_quantiles_equal_models_refitted_from_scratch(layout: str,
         np.testing.assert_allclose(quantiles[:, :, arm], expected, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("layout", ["disjoint", "joint"])
+def test_between_grid_points_the_mean_is_that_of_the_last_refresh_point(layout: str, rng: Generator) -> None:
+    history, queries = filled(rng, 90), rng.uniform(size=(5, 2))
+    schedule = Schedule(refresh=1.25)
+    encoding = start(layout, backbone=BACKBONE, schedule=schedule, n_arms=ARMS)
+    encoding.advance(history)
+    for arm, column in enumerate(encoding.columns(queries, range(ARMS), SubCLT())):
+        n = int((history.arms == arm).sum()) if layout == "disjoint" else history.size
+        size = schedule.points(n)[-1]
+        asked = np.array([row(layout, x, arm) for x in queries])
+        slow = SubCLT().posterior(refitted(layout, history, arm, size), asked)
+        np.testing.assert_allclose(column.mean, slow.mean, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(column.variance, slow.variance, rtol=1e-6, atol=1e-12)
+
+
 @pytest.mark.parametrize("layout", ["disjoint", "joint", "block", "threshold", "adaptive"])
 def test_rows_at_once_equal_rows_one_by_one(layout: str, rng: Generator) -> None:
     history = filled(rng, 300)
-    at_once = start(layout, backbone=BACKBONE, base=2.0, n_arms=ARMS)
+    at_once = start(layout, backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=ARMS)
     at_once.advance(history)
     growing, one_by_one = (
         History(width=2, n_arms=ARMS),
-        start(layout, backbone=BACKBONE, base=2.0, n_arms=ARMS),
+        start(layout, backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=ARMS),
     )
     for i in range(history.size):
         part = slice(i, i + 1)
@@ -97,7 +113,7 @@ def test_rows_at_once_equal_rows_one_by_one(layout: str, rng: Generator) -> None
 @pytest.mark.parametrize("layout", ["disjoint", "joint", "block"])
 def test_posterior_stays_until_its_stamp_moves(layout: str, rng: Generator) -> None:
     history, queries = filled(rng, 20), rng.uniform(size=(3, 2))
-    encoding = start(layout, backbone=BACKBONE, base=2.0, n_arms=ARMS)
+    encoding = start(layout, backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=ARMS)
     encoding.advance(history)
     moved = 0
     for _ in range(120):
@@ -119,7 +135,7 @@ def test_arm_without_three_rewards_stands_there_with_all_rewards(rng: Generator)
     rewards = rng.normal(size=11)
     history.append(rng.uniform(size=(11, 1)), np.array([0] * 9 + [1] * 2), rewards)
     for variance in (SubCLT(), Shrunk(tails="student")):
-        encoding = start("disjoint", backbone=BACKBONE, base=2.0, n_arms=2)
+        encoding = start("disjoint", backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=2)
         encoding.advance(history)
         assert encoding.stamps([0, 1]) == (("disjoint", 8), ("pooled", 8))
         posterior = encoding.join(encoding.columns(np.array([[0.5]]), [0, 1], variance), coupled=False)
@@ -131,7 +147,7 @@ def test_arm_without_three_rewards_stands_there_with_all_rewards(rng: Generator)
 
 def test_no_rewards_no_posterior() -> None:
     for layout in ("disjoint", "joint"):
-        encoding = start(layout, backbone=BACKBONE, base=2.0, n_arms=2)
+        encoding = start(layout, backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=2)
         encoding.advance(History(width=1, n_arms=2))
         with pytest.raises(ValueError, match="needs at least 3 rewards, got 0"):
             encoding.columns(np.array([[0.5]]), [0, 1], SubCLT())
@@ -139,11 +155,11 @@ def test_no_rewards_no_posterior() -> None:
 
 def test_added_arm_widens_the_shared_sequence(rng: Generator) -> None:
     history = filled(rng, 50)
-    grown = start("joint", backbone=BACKBONE, base=2.0, n_arms=ARMS)
+    grown = start("joint", backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=ARMS)
     grown.advance(history)
     history.n_arms = ARMS + 1
     grown.rebuild(history)
-    fresh = start("joint", backbone=BACKBONE, base=2.0, n_arms=ARMS + 1)
+    fresh = start("joint", backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=ARMS + 1)
     fresh.advance(history)
     queries = rng.uniform(size=(3, 2))
     for one, two in zip(
@@ -156,7 +172,7 @@ def test_added_arm_widens_the_shared_sequence(rng: Generator) -> None:
 
 def test_added_arm_leaves_other_arms_own_sequences_alone(rng: Generator) -> None:
     history = filled(rng, 50)
-    encoding = start("disjoint", backbone=BACKBONE, base=2.0, n_arms=ARMS)
+    encoding = start("disjoint", backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=ARMS)
     encoding.advance(history)
     before = encoding.stamps(range(ARMS))
     history.n_arms = ARMS + 1
@@ -167,13 +183,16 @@ def test_added_arm_leaves_other_arms_own_sequences_alone(rng: Generator) -> None
 
 def test_threshold_changes_over_once_the_limit_is_passed(rng: Generator) -> None:
     history = filled(rng, 300)
-    encoding, growing = start("threshold", backbone=BACKBONE, base=2.0, n_arms=ARMS), filled(rng, 0)
+    encoding, growing = (
+        start("threshold", backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=ARMS),
+        filled(rng, 0),
+    )
     for i in range(130):
         part = slice(i, i + 1)
         growing.append(history.contexts[part], history.arms[part], history.rewards[part])
         encoding.advance(growing)
         assert encoding.layout == ("disjoint" if i + 1 <= 128 else "joint")
-    early = start(Threshold(limit=10), backbone=BACKBONE, base=2.0, n_arms=ARMS)
+    early = start(Threshold(limit=10), backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=ARMS)
     early.advance(filled(rng, 11))
     assert early.layout == "joint"
 
@@ -182,7 +201,7 @@ def test_threshold_changes_over_once_the_limit_is_passed(rng: Generator) -> None
     ("make", "words"),
     [
         (
-            lambda: start("shared", backbone=BACKBONE, base=2.0, n_arms=2),
+            lambda: start("shared", backbone=BACKBONE, schedule=Schedule(refresh=2.0), n_arms=2),
             "encoding must be one of .* got 'shared'",
         ),
         (lambda: Threshold(limit=-1), "limit must not be negative"),

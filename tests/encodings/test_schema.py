@@ -195,3 +195,10 @@ def test_json_brings_a_schema_back(columns: list[Any]) -> None:
     assert Schema.from_json(schema.to_json()) == schema
     assert json.loads(schema.to_json())
     assert schema.width == len(schema.features)
+
+
+def test_a_mapping_of_lists_is_not_taken_for_one_context() -> None:
+    with pytest.raises(
+        ValueError, match="context 'x' must be one value, got a list of 3; several contexts are"
+    ):
+        read({"x": [1, 2, 3]})

@@ -4,15 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.random import Generator
 
 from pfnts.backbones import LinearBackbone
 from pfnts.encodings.history import History
 from pfnts.encodings.layouts import Disjoint
-from pfnts.encodings.track import Track, refresh_points
-from pfnts.posterior import prefix_grid
+from pfnts.encodings.schedule import Schedule
+from pfnts.encodings.track import Track
 
 
 class Recorder:
@@ -42,34 +40,23 @@ def filled(rng: Generator, n: int, *, width: int = 2, n_arms: int = 2) -> Histor
     return history
 
 
-@settings(deadline=None)
-@given(st.integers(3, 300), st.floats(1.05, 6.0))
-def test_refresh_points_are_where_the_last_grid_point_moves(n: int, base: float) -> None:
-    slow = sorted({prefix_grid(m, base)[-1] for m in range(3, n + 1)})
-    assert refresh_points(n, base) == slow
-
-
-def test_no_refresh_before_three_rows() -> None:
-    assert refresh_points(2, 2.0) == []
-
-
-@pytest.mark.parametrize("base", [1.5, 2.0, 3.0])
-def test_pieces_do_not_depend_on_how_rows_were_handed_in(rng: Generator, base: float) -> None:
+@pytest.mark.parametrize(("base", "refresh"), [(1.5, 1.5), (2.0, 2.0), (2.0, 1.25), (3.0, 1.1)])
+def test_pieces_do_not_depend_on_how_rows_were_handed_in(rng: Generator, base: float, refresh: float) -> None:
     history = filled(rng, 100)
     pieces = []
     for step in (1, 7, 100):
         backbone = Recorder()
-        track = Track(backbone=backbone, base=base, layout=Disjoint())
+        track = Track(backbone=backbone, schedule=Schedule(base, refresh), layout=Disjoint())
         for start in range(0, 100, step):
             track.extend(range(start, min(start + step, 100)), history)
         pieces.append(backbone.pieces)
-        assert track.stamp == prefix_grid(100, base)[-1] == sum(backbone.pieces)
+        assert track.stamp == Schedule(base, refresh).points(100)[-1] == sum(backbone.pieces)
     assert pieces[0] == pieces[1] == pieces[2]
 
 
 def test_rows_between_refresh_points_do_not_reach_the_backbone(rng: Generator) -> None:
     history, backbone = filled(rng, 127), Recorder()
-    track = Track(backbone=backbone, base=2.0, layout=Disjoint())
+    track = Track(backbone=backbone, schedule=Schedule(refresh=2.0), layout=Disjoint())
     track.extend(range(64), history)
     before = len(backbone.pieces)
     for row in range(64, 127):
@@ -81,14 +68,14 @@ def test_rows_between_refresh_points_do_not_reach_the_backbone(rng: Generator) -
 def test_snapshot_knows_the_rewards_of_all_arms_at_the_time(rng: Generator) -> None:
     history = filled(rng, 40)
     rows = np.flatnonzero(history.arms == 1).tolist()
-    track = Track(backbone=LinearBackbone(), base=2.0, layout=Disjoint())
+    track = Track(backbone=LinearBackbone(), schedule=Schedule(refresh=2.0), layout=Disjoint())
     track.extend(rows, history)
     arrived = rows[track.stamp - 1] + 1
     assert track.snapshot().reward_variance == np.var(history.rewards[:arrived])
 
 
 def test_snapshot_before_three_rows_is_an_error(rng: Generator) -> None:
-    track = Track(backbone=LinearBackbone(), base=2.0, layout=Disjoint())
+    track = Track(backbone=LinearBackbone(), schedule=Schedule(refresh=2.0), layout=Disjoint())
     track.extend([0, 1], filled(rng, 2))
     with pytest.raises(ValueError, match="needs 3 rewards for a posterior, got 2"):
         track.snapshot()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,7 @@ def test_save_keeps_schema_labels_pending_counts_and_settings(tmp_path: Path) ->
         coupling="joint",
         rule="greedy",
         base=1.5,
+        refresh=1.1,
         warmup=4,
         variance=Shrunk(nu0=3.0, floor=0.2, tails="student", weights="root", base=1.5),
     )
@@ -128,10 +130,26 @@ def test_save_keeps_schema_labels_pending_counts_and_settings(tmp_path: Path) ->
             policy.update(context, arm=decision.arm, reward=1.0)
     policy.save(tmp_path / "saved")
     loaded = PFNTS.load(str(tmp_path / "saved"))
-    for name in ("_arms", "_schema", "_settings", "_coupling", "_rule", "_base", "_warmup", "_variance"):
+    for name in ("_arms", "_schema", "_settings", "_coupling", "_rule", "_schedule", "_warmup", "_variance"):
         assert getattr(loaded, name) == getattr(policy, name), name
     np.testing.assert_array_equal(loaded._pending, policy._pending)
     np.testing.assert_array_equal(loaded._observed, policy._observed)
+
+
+def test_other_weights_than_at_saving_are_a_warning(tmp_path: Path) -> None:
+    backbone = Fingerprinted("one")
+    pfnts(2, backbone=backbone).save(tmp_path / "saved")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PFNTS.load(tmp_path / "saved", backbone=backbone)
+    with pytest.warns(UserWarning, match=r"other weights \(two\) than when the policy was saved \(one\)"):
+        PFNTS.load(tmp_path / "saved", backbone=Fingerprinted("two"))
+
+
+class Fingerprinted(LinearBackbone):
+    def __init__(self, fingerprint: str) -> None:
+        super().__init__()
+        self.fingerprint = fingerprint
 
 
 @pytest.mark.parametrize("schema", [None, {"age": "numeric"}])

@@ -9,6 +9,7 @@ from scipy.stats import t as student
 
 from pfnts.backbones import LinearBackbone
 from pfnts.encodings import History, start
+from pfnts.encodings.schedule import Schedule
 from pfnts.encodings.track import Snapshot
 from pfnts.policies import Shrunk
 from pfnts.posterior import StudentPosterior, SubCLT
@@ -71,7 +72,7 @@ def test_prior_share_is_drawn_for_each_arm_alone_where_blocks_are_shared(rng: Ge
     history = History(width=2, n_arms=3)
     X, arms = rng.uniform(size=(40, 2)), rng.integers(3, size=40)
     history.append(X, arms, arms + rng.normal(size=40))
-    encoding = start("joint", backbone=LinearBackbone(), base=2.0, n_arms=3)
+    encoding = start("joint", backbone=LinearBackbone(), schedule=Schedule(refresh=2.0), n_arms=3)
     encoding.advance(history)
     variance = Shrunk(nu0=4.0)
     columns = encoding.columns(X[:2], range(3), variance)

@@ -35,13 +35,24 @@ def linear_data(rng: Generator, *, n: int) -> tuple[PredictiveSequence, Matrix, 
 
 
 def test_variance_is_the_papers_formula(rng: Generator) -> None:
-    table = rng.standard_normal((21, 3))
+    table = rng.standard_normal((17, 3))
     posterior = SubCLT().posterior(GivenMeans(table), np.zeros((3, 1)))
     blocks = [(2, 4), (4, 8), (8, 16)]
     v = sum(t * s / (t - s) * (table[t] - table[s]) ** 2 for s, t in blocks) / len(blocks)
     np.testing.assert_allclose(posterior.variance, v / 16)
     np.testing.assert_array_equal(posterior.mean, table[16])
     assert (posterior.size == 16).all()
+
+
+def test_rows_after_the_last_grid_point_move_the_mean_and_lower_the_variance(rng: Generator) -> None:
+    table = rng.standard_normal((21, 3))
+    at_grid = SubCLT().posterior(GivenMeans(table[:17]), np.zeros((3, 1)))
+    later = SubCLT().posterior(GivenMeans(table), np.zeros((3, 1)))
+    np.testing.assert_array_equal(later.mean, table[20])
+    np.testing.assert_allclose(later.variance, at_grid.variance * 16 / 20)
+    assert later.directions is not None
+    np.testing.assert_allclose((later.directions**2).sum(axis=0), later.variance)
+    assert (later.size == 20).all()
 
 
 def test_root_weights_follow_the_square_root_of_the_block_end() -> None:

@@ -38,12 +38,12 @@ def load(name: str | Backbone, **options: Any) -> Backbone:
     """
     if not isinstance(name, str):
         if not isinstance(name, Backbone):
-            raise ValueError(f"name must be one of {sorted(_KNOWN)} or a backbone, got {name!r}")
+            raise ValueError(f"backbone must be one of {sorted(_KNOWN)} or an object, got {name!r}")
         if options:
             raise ValueError(f"options must be empty when a backbone is passed, got {sorted(options)}")
         return name
     if name not in _KNOWN:
-        raise ValueError(f"name must be one of {sorted(_KNOWN)}, got {name!r}")
+        raise ValueError(f"backbone must be one of {sorted(_KNOWN)}, got {name!r}")
     module, kind = _KNOWN[name]
     backbone: Backbone = getattr(import_module(module), kind)(**options)
     return backbone

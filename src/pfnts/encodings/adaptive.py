@@ -10,6 +10,7 @@ import numpy as np
 
 from pfnts.backbones.base import Backbone
 from pfnts.encodings.history import History
+from pfnts.encodings.schedule import Schedule
 from pfnts.encodings.sequences import Sequences
 from pfnts.encodings.switching import Switching
 from pfnts.scores import crps
@@ -52,9 +53,9 @@ class Adaptive:
         if not times or times[0] < 1 or any(b <= a for a, b in pairwise(times)):
             raise ValueError(f"switch_times must be positive and increasing, got {times}")
 
-    def start(self, *, backbone: Backbone, base: float, n_arms: int) -> AdaptiveEncoding:
+    def start(self, *, backbone: Backbone, schedule: Schedule, n_arms: int) -> AdaptiveEncoding:
         """Begin without any history."""
-        return AdaptiveEncoding(self, backbone=backbone, base=base, n_arms=n_arms)
+        return AdaptiveEncoding(self, backbone=backbone, schedule=schedule, n_arms=n_arms)
 
 
 class AdaptiveEncoding(Switching):
@@ -66,15 +67,15 @@ class AdaptiveEncoding(Switching):
         When to compare, and which layout begins.
     backbone
         Makes the sequences.
-    base
-        Ratio of the prefix grid.
+    schedule
+        When posteriors are refreshed.
     n_arms
         Number of arms at the beginning.
     """
 
-    def __init__(self, settings: Adaptive, *, backbone: Backbone, base: float, n_arms: int) -> None:
+    def __init__(self, settings: Adaptive, *, backbone: Backbone, schedule: Schedule, n_arms: int) -> None:
         first = "disjoint" if n_arms < settings.arm_threshold else "joint"
-        super().__init__(first, backbone=backbone, base=base)
+        super().__init__(first, backbone=backbone, schedule=schedule)
         self._challenger: Sequences | None = self._sequences(_OTHER[first])
         self._times = settings.switch_times
         self._passed = 0

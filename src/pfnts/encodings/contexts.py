@@ -99,6 +99,12 @@ def _from_mappings(rows: Sequence[Mapping[Any, Any]], *, single: bool) -> Table:
                 f"context rows must all have the keys {sorted(map(str, keys))}, row {i} is {row!r}; "
                 "give None for a missing value"
             )
+        for key, value in row.items():
+            if isinstance(value, list | tuple | np.ndarray):
+                raise ValueError(
+                    f"context {key!r} must be one value, got a {type(value).__name__} of {len(value)}; "
+                    "several contexts are a list of mappings or a frame"
+                )
     return Table(
         names=tuple(str(key) for key in keys),
         columns=tuple([row[key] for row in rows] for key in keys),

@@ -8,6 +8,7 @@ from pfnts.backbones.base import Backbone
 from pfnts.encodings.adaptive import Adaptive
 from pfnts.encodings.base import Encoding
 from pfnts.encodings.layouts import Block, Disjoint, Joint
+from pfnts.encodings.schedule import Schedule
 from pfnts.encodings.sequences import Sequences
 from pfnts.encodings.threshold import Threshold
 
@@ -33,7 +34,9 @@ def settings(encoding: str | EncodingSettings, **options: Any) -> EncodingSettin
     return _SETTINGS[encoding](**options)
 
 
-def start(encoding: str | EncodingSettings, *, backbone: Backbone, base: float, n_arms: int) -> Encoding:
+def start(
+    encoding: str | EncodingSettings, *, backbone: Backbone, schedule: Schedule, n_arms: int
+) -> Encoding:
     """Begin an encoding without any history.
 
     Parameters
@@ -42,12 +45,12 @@ def start(encoding: str | EncodingSettings, *, backbone: Backbone, base: float, 
         A name, or settings such as ``Adaptive(arm_threshold=4)``.
     backbone
         Makes the sequences.
-    base
-        Ratio of the prefix grid.
+    schedule
+        When posteriors are refreshed.
     n_arms
         Number of arms at the beginning.
     """
     chosen = settings(encoding)
     if isinstance(chosen, Threshold | Adaptive):
-        return chosen.start(backbone=backbone, base=base, n_arms=n_arms)
-    return Sequences(chosen, backbone=backbone, base=base)
+        return chosen.start(backbone=backbone, schedule=schedule, n_arms=n_arms)
+    return Sequences(chosen, backbone=backbone, schedule=schedule)

@@ -206,8 +206,8 @@ class Schema:
         names = [column.name for column in self.columns]
         if len(table.names) != len(names) or not (table.positional or set(table.names) == set(names)):
             raise ValueError(
-                f"context must have the {len(names)} features {names}, "
-                f"got {len(table.names)}: {list(table.names)}; give None or NaN for a missing value"
+                f"context must have the {len(names)} features {names}, got {len(table.names)}: "
+                f"{list(table.names)}; give None or NaN for a missing value, leave out what is not a feature"
             )
         if table.positional:
             return list(table.columns)

@@ -13,7 +13,8 @@ from pfnts.backbones.base import Backbone
 from pfnts.encodings.base import AnyPosterior, Matrix, Stamp, VarianceEstimator
 from pfnts.encodings.history import History
 from pfnts.encodings.layouts import Layout
-from pfnts.encodings.track import FIRST_POSTERIOR, Track, refresh_points
+from pfnts.encodings.schedule import FIRST_POSTERIOR, Schedule
+from pfnts.encodings.track import Track
 from pfnts.posterior import GaussianPosterior, stack
 
 # Degrees of freedom at which a Student is a Gaussian for every purpose: a stand-in among Student columns.
@@ -33,14 +34,14 @@ class Sequences:
         Which track a row goes to and what it looks like there.
     backbone
         Makes the sequences.
-    base
-        Ratio of the prefix grid.
+    schedule
+        When posteriors are refreshed.
     """
 
-    def __init__(self, layout: Layout, *, backbone: Backbone, base: float) -> None:
+    def __init__(self, layout: Layout, *, backbone: Backbone, schedule: Schedule) -> None:
         self._layout = layout
         self._backbone = backbone
-        self._base = base
+        self._schedule = schedule
         self._tracks: list[Track] = []
         self._size = 0
         self._history: History | None = None
@@ -54,7 +55,7 @@ class Sequences:
         """Take in the rows that the history has gained."""
         self._history = history
         while len(self._tracks) < (1 if self._layout.shared else history.n_arms):
-            self._tracks.append(Track(backbone=self._backbone, base=self._base, layout=self._layout))
+            self._tracks.append(Track(backbone=self._backbone, schedule=self._schedule, layout=self._layout))
         rows = range(self._size, history.size)
         if self._layout.shared:
             self._tracks[0].extend(rows, history)
@@ -130,7 +131,7 @@ class Sequences:
         groups: dict[tuple[int, int], list[int]] = {}
         first, last = int(rows[0]), int(rows[-1])
         for number, track in enumerate(self._tracks):
-            points = np.array(refresh_points(len(track.rows), self._base), dtype=np.int64)
+            points = np.array(self._schedule.points(len(track.rows)), dtype=np.int64)
             for place in range(np.searchsorted(track.rows, first), np.searchsorted(track.rows, last + 1)):
                 # place rows stand before this one, so a snapshot of up to that size has not seen it.
                 newest = int(np.searchsorted(points, place, side="right")) - 1
@@ -169,7 +170,7 @@ class Sequences:
         return self._layout.features(np.tile(X, (len(arms), 1)), numbers, n_arms=self._known().n_arms)
 
     def _pooled_size(self) -> int:
-        points = refresh_points(self._known().size, self._base)
+        points = self._schedule.points(self._known().size)
         if not points:
             raise ValueError(
                 f"a posterior needs at least {FIRST_POSTERIOR} rewards, got {self._known().size}"

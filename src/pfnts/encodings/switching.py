@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from pfnts.backbones.base import Backbone
 from pfnts.encodings.base import AnyPosterior, Matrix, Stamp, VarianceEstimator
 from pfnts.encodings.layouts import Disjoint, Joint, Layout
+from pfnts.encodings.schedule import Schedule
 from pfnts.encodings.sequences import Sequences
 
 _LAYOUTS: dict[str, Layout] = {"disjoint": Disjoint(), "joint": Joint()}
@@ -23,13 +24,13 @@ class Switching:
         "disjoint" or "joint", active at first.
     backbone
         Makes the sequences.
-    base
-        Ratio of the prefix grid.
+    schedule
+        When posteriors are refreshed.
     """
 
-    def __init__(self, layout: str, *, backbone: Backbone, base: float) -> None:
+    def __init__(self, layout: str, *, backbone: Backbone, schedule: Schedule) -> None:
         self._backbone = backbone
-        self._base = base
+        self._schedule = schedule
         self._active = self._sequences(layout)
 
     @property
@@ -54,4 +55,4 @@ class Switching:
         return self._active.quantiles(X, arms, levels)
 
     def _sequences(self, layout: str) -> Sequences:
-        return Sequences(_LAYOUTS[layout], backbone=self._backbone, base=self._base)
+        return Sequences(_LAYOUTS[layout], backbone=self._backbone, schedule=self._schedule)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pfnts.backbones.base import Backbone
 from pfnts.encodings.history import History
+from pfnts.encodings.schedule import Schedule
 from pfnts.encodings.switching import Switching
 
 
@@ -32,9 +33,9 @@ class Threshold:
         if self.limit < 0:
             raise ValueError(f"limit must not be negative, got {self.limit}")
 
-    def start(self, *, backbone: Backbone, base: float, n_arms: int) -> ThresholdEncoding:  # noqa: ARG002
+    def start(self, *, backbone: Backbone, schedule: Schedule, n_arms: int) -> ThresholdEncoding:  # noqa: ARG002
         """Begin without any history."""
-        return ThresholdEncoding(self, backbone=backbone, base=base)
+        return ThresholdEncoding(self, backbone=backbone, schedule=schedule)
 
 
 class ThresholdEncoding(Switching):
@@ -46,12 +47,12 @@ class ThresholdEncoding(Switching):
         Where the limit lies.
     backbone
         Makes the sequences.
-    base
-        Ratio of the prefix grid.
+    schedule
+        When posteriors are refreshed.
     """
 
-    def __init__(self, settings: Threshold, *, backbone: Backbone, base: float) -> None:
-        super().__init__("disjoint", backbone=backbone, base=base)
+    def __init__(self, settings: Threshold, *, backbone: Backbone, schedule: Schedule) -> None:
+        super().__init__("disjoint", backbone=backbone, schedule=schedule)
         self._limit = settings.limit
 
     def advance(self, history: History) -> None:

@@ -1,4 +1,4 @@
-"""One growing sequence, refreshed at the points of the prefix grid and nowhere between."""
+"""One growing sequence, refreshed at the points of a schedule and nowhere between."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from pfnts.backbones.base import Backbone, PredictiveSequence
 from pfnts.encodings.history import History
 from pfnts.encodings.layouts import Layout
-from pfnts.posterior import prefix_grid
+from pfnts.encodings.schedule import FIRST_POSTERIOR, Schedule
 
 Matrix = NDArray[np.float64]
-
-FIRST_POSTERIOR = 3
-"""Rows without which the prefix grid has no block, and so an arm no posterior."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +36,6 @@ class Snapshot:
         return self.sequence.quantiles(queries, size, levels)
 
 
-def refresh_points(n: int, base: float) -> list[int]:
-    """Sizes up to n at which the last point of the prefix grid moves.
-
-    Before the first block is complete the grid ends at the history's own size, so every row moves it.
-
-    Examples
-    --------
-    >>> refresh_points(20, 2.0), refresh_points(20, 3.0)
-    ([3, 4, 8, 16], [3, 4, 5, 6, 18])
-    """
-    if n < FIRST_POSTERIOR:
-        return []
-    grid = prefix_grid(n, base)
-    return [*range(FIRST_POSTERIOR, grid[1]), *grid[1:]]
-
-
 class Track:
     """Rows of one sequence; they reach the backbone when a refresh point is reached, in one batch.
 
@@ -65,15 +46,15 @@ class Track:
     ----------
     backbone
         Makes the sequence.
-    base
-        Ratio of the prefix grid.
+    schedule
+        Says at which sizes.
     layout
         What a row looks like.
     """
 
-    def __init__(self, *, backbone: Backbone, base: float, layout: Layout) -> None:
+    def __init__(self, *, backbone: Backbone, schedule: Schedule, layout: Layout) -> None:
         self._backbone = backbone
-        self._base = base
+        self._schedule = schedule
         self._layout = layout
         self._sequence: PredictiveSequence | None = None
         self._reward_variance = 0.0
@@ -85,7 +66,7 @@ class Track:
     def extend(self, rows: Sequence[int], history: History) -> None:
         """Take in rows of the history."""
         self.rows.extend(rows)
-        for point in refresh_points(len(self.rows), self._base):
+        for point in self._schedule.points(len(self.rows)):
             if point > self.stamp:
                 self._push(self.rows[self.stamp : point], history)
                 self.stamp = point

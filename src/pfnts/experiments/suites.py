@@ -125,6 +125,7 @@ SUITES: dict[str, Suite] = {
         _ablation("rule", scenarios=_RULE_SCENARIOS, rule=("predictive", "greedy")),
         _ablation("variance", variance=("subclt",)),
         _ablation("coupling", coupling=("joint",)),
+        _ablation("refresh", refresh=(2.0,)),
     )
 }
-"""By name. The ablations of encoding, base and rule are the paper's, those of variance and coupling ours."""
+"""By name. Ablations of encoding, base and rule are the paper's; of variance, coupling and refresh ours."""

@@ -79,7 +79,7 @@ def read_log(path: str | os.PathLike[str], roles: Roles) -> Log:
 
 
 def log_from_columns(columns: Columns, roles: Roles) -> Log:
-    """Make a log from columns in memory; a pandas or polars frame is ``frame.to_dict("list")`` away.
+    """Make a log from columns in memory, such as a pandas or polars frame.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def read_archive(
         zlib.error,
     ) as error:
         raise ValueError(
-            f"path must be a saved policy, {str(path)!r} is not one or is damaged: {error}"
+            f"path must be a saved policy, {str(path)!r} is not one or is damaged ({type(error).__name__})"
         ) from error
     if found != (_FORMAT, _VERSION, policy):
         raise ValueError(

@@ -81,18 +81,19 @@ def believe(
 
 
 class Lookahead:
-    """Announced contexts; each refresh of an arm costs one batch over those still to come.
+    """Announced contexts, answered block by block as they come up.
+
+    A block is about as long as posteriors are likely to last. When an arm refreshes meanwhile, it is asked
+    again, alone, about the contexts of the block that are still to come.
 
     Parameters
     ----------
     X
-        Encoded contexts (Q, P), in any order, repeated ones as often as they will come.
+        Encoded contexts (Q, P), best in the order they will come, repeated ones as often.
     """
 
     def __init__(self, X: Matrix) -> None:
         self._rows: dict[bytes, int] = {}
-        self._stamps: tuple[Stamp, ...] = ()
-        self._beliefs: Beliefs | None = None
         distinct: list[int] = []
         due: list[int] = []
         for i, x in enumerate(X):
@@ -103,6 +104,9 @@ class Lookahead:
             due[row] += 1
         self._X = X[distinct]
         self._due = np.array(due, dtype=np.int64)
+        self._block = np.empty(0, dtype=np.int64)  # rows that the beliefs are about, ascending
+        self._beliefs: Beliefs | None = None
+        self._stamps: tuple[Stamp, ...] = ()
 
     def find(self, x: Matrix, encoding: Encoding, inquiry: Inquiry) -> tuple[Beliefs, int] | None:
         """Look up a context (P,): current beliefs and its row in them, or None if it was not announced."""
@@ -110,30 +114,28 @@ class Lookahead:
         if row is None:
             return None
         stamps = encoding.stamps(inquiry.arms)
-        beliefs = self._beliefs
-        if beliefs is None or stamps != self._stamps:
-            beliefs, row = self._refresh(row, stamps, encoding, inquiry)
+        old = self._beliefs if row in self._block else None
+        if old is None or stamps != self._stamps:
+            coming = np.flatnonzero((self._due > 0) | (np.arange(len(self._due)) == row))
+            stale = [k for k in range(len(stamps)) if old is None or stamps[k] != self._stamps[k]]
+            if old is None or len(stale) == len(stamps):
+                block, old = coming[coming >= row][: _ahead(stamps)], None
+            else:
+                block = np.intersect1d(self._block, coming)
+                old = _cut(old, np.searchsorted(self._block, block))
+            self._beliefs = believe(encoding, inquiry, self._X[block], old=old, stale=stale)
+            self._block, self._stamps = block, stamps
         self._due[row] -= 1
-        return beliefs, row
-
-    def _refresh(
-        self, row: int, stamps: tuple[Stamp, ...], encoding: Encoding, inquiry: Inquiry
-    ) -> tuple[Beliefs, int]:
-        """Recompute the arms that moved, at the contexts still to come and at this one, which moves too."""
-        kept = np.flatnonzero((self._due > 0) | (np.arange(len(self._due)) == row))
-        stale = [k for k in range(len(stamps)) if self._beliefs is None or stamps[k] != self._stamps[k]]
-        old = None if len(stale) == len(stamps) else self._beliefs
-        if old is not None:
-            old = _cut(old, kept)
-        self._X, self._due = self._X[kept], self._due[kept]
-        renamed = {int(place): new for new, place in enumerate(kept)}
-        self._rows = {key: renamed[place] for key, place in self._rows.items() if place in renamed}
-        self._beliefs = believe(encoding, inquiry, self._X, old=old, stale=stale)
-        self._stamps = stamps
-        return self._beliefs, renamed[row]
+        assert self._beliefs is not None
+        return self._beliefs, int(np.searchsorted(self._block, row))
 
 
-def _cut(beliefs: Beliefs, kept: NDArray[np.int64]) -> Beliefs:
+def _ahead(stamps: Sequence[Stamp]) -> int:
+    """Contexts to answer at once: posteriors last longer the more rewards they rest on."""
+    return max(_BLOCK, max(point for _, point in stamps) // 4)
+
+
+def _cut(beliefs: Beliefs, kept: NDArray[np.intp]) -> Beliefs:
     """Keep some contexts of the columns; the joined posterior is about to be made anew."""
     columns: list[AnyPosterior] = [
         column.reshape(len(column.mean), 1)[kept].reshape(len(kept)) for column in beliefs.columns

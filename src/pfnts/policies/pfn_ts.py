@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal, Self
@@ -15,7 +16,7 @@ from pfnts import backbones, encodings
 from pfnts.backbones import Backbone
 from pfnts.encodings import EncodingSettings, History, Schema, VarianceEstimator
 from pfnts.encodings.base import Encoding
-from pfnts.encodings.track import FIRST_POSTERIOR
+from pfnts.encodings.schedule import FIRST_POSTERIOR, Schedule
 from pfnts.policies import rules
 from pfnts.policies.archive import read_archive, write_archive
 from pfnts.policies.base import (
@@ -47,7 +48,10 @@ class PFNTS(Policy):
     rule
         "thompson" draws mean rewards, "predictive" draws rewards (PFN-PS), "greedy" takes the largest mean.
     base
-        Ratio of the prefix grid; smaller refreshes more often and costs more.
+        Ratio of the prefix grid; smaller has more blocks and costs more.
+    refresh
+        How much an arm's history grows before its posterior is refreshed. The paper refreshes at the points
+        of the grid, as does ``refresh=base``, which suits backbones that must read a history anew each time.
     warmup
         Rewards of each arm to see first, at least 3.
     coupling
@@ -83,6 +87,7 @@ class PFNTS(Policy):
         encoding: str | EncodingSettings = "adaptive",
         rule: Rule = "thompson",
         base: float = 2.0,
+        refresh: float = 1.5,
         warmup: int = 5,
         coupling: Coupling = "marginal",
         variance: str | VarianceEstimator = "shrunk",
@@ -101,7 +106,7 @@ class PFNTS(Policy):
         super().__init__(arms, warmup=warmup, schema=schema)
         self._rule: Rule = rule
         self._coupling: Coupling = coupling
-        self._base = base
+        self._schedule = Schedule(base=base, refresh=refresh)
         self._variance = estimator(variance, base=base)
         self._settings = encodings.settings(encoding)
         self._named = isinstance(backbone, str)
@@ -112,7 +117,7 @@ class PFNTS(Policy):
         self._history: History | None = None
         self._lookahead: Lookahead | None = None
         self._encoding: Encoding = encodings.start(
-            self._settings, backbone=self._backbone, base=self._base, n_arms=self.n_arms
+            self._settings, backbone=self._backbone, schedule=self._schedule, n_arms=self.n_arms
         )
         self._forget()
 
@@ -174,11 +179,16 @@ class PFNTS(Policy):
             "removed": self._removed,
             "encoding": {"name": self._settings.name, "settings": asdict(self._settings)},
             "rule": self._rule,
-            "base": self._base,
+            "base": self._schedule.base,
+            "refresh": self._schedule.refresh,
             "warmup": self._warmup,
             "coupling": self._coupling,
             "variance": described(self._variance),
-            "backbone": {"name": self._backbone.name, "named": self._named},
+            "backbone": {
+                "name": self._backbone.name,
+                "named": self._named,
+                "fingerprint": getattr(self._backbone, "fingerprint", None),
+            },
             "schema": None if self._schema is None else self._schema.to_json(),
             "state": self._encoding.state(),
         }
@@ -224,6 +234,7 @@ class PFNTS(Policy):
                 encoding=encodings.settings(header["encoding"]["name"], **header["encoding"]["settings"]),
                 rule=header["rule"],
                 base=header["base"],
+                refresh=header.get("refresh", header["base"]),
                 warmup=header["warmup"],
                 coupling=header["coupling"],
                 variance=from_description(header["variance"]) if variance is None else variance,
@@ -231,12 +242,23 @@ class PFNTS(Policy):
                 device=device,
                 schema=None if header["schema"] is None else Schema.from_json(header["schema"]),
             )
+            policy._compare(header["backbone"].get("fingerprint"))
             policy._resume(header, arrays)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(
                 f"path must be an undamaged saved policy, {str(path)!r} is not: {error!r}"
             ) from error
         return policy
+
+    def _compare(self, fingerprint: str | None) -> None:
+        """Warn if the weights are not those with which the policy was saved."""
+        here = getattr(self._backbone, "fingerprint", None)
+        if here != fingerprint:
+            warnings.warn(
+                f"the backbone {self._backbone.name!r} has other weights ({here}) than when the policy was "
+                f"saved ({fingerprint}): from the same history it will believe something else",
+                stacklevel=3,
+            )
 
     def _resume(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Take up the saved counts, history and state of the encoding."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -32,7 +33,8 @@ class SubCLT:
     """The subsampled predictive central limit theorem.
 
     With block increments D_j of the predictive mean, w_j = t_j t_{j-1} / (t_j - t_{j-1}) and averaging
-    weights a_j, the mean reward is N(m_s, V / s) with V = sum_j a_j w_j D_j^2 and s the last grid point.
+    weights a_j, the mean reward is N(m_n, V / n) with V = sum_j a_j w_j D_j^2. The paper takes for n the last
+    grid point; here it is the length of the history, whose rows after that point move the mean as well.
 
     Parameters
     ----------
@@ -59,8 +61,13 @@ class SubCLT:
 
     def posterior(self, sequence: MeansAlongPrefixes, queries: ArrayLike) -> GaussianPosterior:
         """Return the posterior of the mean reward at each query, arrays (q,), all of one function."""
-        grid = prefix_grid(sequence.size, self.base)
-        return self.from_means(sequence.means(queries, grid), grid)
+        n = sequence.size
+        grid = prefix_grid(n, self.base)
+        if n == grid[-1]:
+            return self.from_means(sequence.means(queries, grid), grid)
+        *means, last = sequence.means(queries, [*grid, n])
+        blocks = self.from_means(np.stack(means), grid).scaled(math.sqrt(grid[-1] / n))
+        return replace(blocks, mean=last, size=np.full_like(blocks.size, n))
 
     def from_means(self, means: ArrayLike, grid: Sequence[int]) -> GaussianPosterior:
         """Return the posterior from predictive means at hand, (J + 1, ...), at the sizes of ``grid``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -51,38 +52,44 @@ class EmbeddedSequence:
         X_new, y_new = check_rows(X, y, columns=self._X.shape[1])
         self._X = np.concatenate([self._X, X_new])
         self._y = np.concatenate([self._y, y_new])
-        self._last = None
 
     def means(self, queries: ArrayLike, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Predictive means after each prefix, (len(sizes), q)."""
         x = check_queries(queries, self._X.shape[1])
-        return self._predict(x, check_sizes(sizes, self.size).tolist())
+        chosen = check_sizes(sizes, self.size).tolist()
+        if not chosen or not len(x):
+            return np.empty((len(chosen), len(x)))
+        answer = self._answer(x, chosen)
+        return np.stack([answer.means[t] for t in chosen])
 
     def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> NDArray[np.float64]:
         """Predictive quantiles after ``size`` rows, (len(levels), q), interpolated between the network's."""
         x = check_queries(queries, self._X.shape[1])
         check_sizes([size], self.size)
         level = check_levels(levels)
-        if self._last is None or not self._last.answers(x, size):
-            self._predict(x, [size])
-        known = np.sort(self._last.quantiles) if self._last is not None else np.empty((0, 1))  # (q, Q)
+        if not len(x):
+            return np.empty((len(level), 0))
+        known = np.sort(self._answer(x, [size]).quantiles)  # (q, Q)
         at = quantile_levels(known.shape[1]).numpy()
-        return np.array([np.interp(level, at, row) for row in known]).reshape(len(known), len(level)).T
+        return np.array([np.interp(level, at, row) for row in known]).T
 
     @torch.inference_mode()
-    def _predict(self, x: NDArray[np.float64], sizes: list[int]) -> NDArray[np.float64]:
-        """Means (S, q); the quantiles of the last size, which come from the same pass, are kept for later."""
-        if not sizes or not len(x):
-            self._last = None
-            return np.empty((len(sizes), len(x)))
-        cache = self._cache_for(max(sizes))
+    def _answer(self, x: NDArray[np.float64], sizes: list[int]) -> _Answer:
+        """Means after each prefix, quantiles after the last; what was said before is not worked out again."""
+        cache, last = self._cache_for(max(sizes)), sizes[-1]
+        said = None if self._last is None else self._last.about(x, cache)
+        means = {} if said is None else {t: said.means[t] for t in sizes if t in said.means}
+        if said is not None and said.size == last and len(means) == len(set(sizes)):
+            return said
+        new = [t for t in dict.fromkeys(sizes) if t not in means and t != last] + [last]
         shown = cache.show(x)
-        at_once = max(1, CELLS_AT_ONCE[self._kind] // (len(sizes) * shown.shape[1]))
-        parts = [cache.predict(self._network, part, sizes) for part in shown.split(at_once)]
-        mean = torch.cat([m for m, _ in parts], 1).double().cpu().numpy()
-        quantiles = torch.cat([q for _, q in parts]).double().cpu().numpy()
-        self._last = _Answer(x.copy(), sizes[-1], quantiles * cache.y_scale + cache.y_centre)
-        return mean * cache.y_scale + cache.y_centre
+        at_once = max(1, CELLS_AT_ONCE[self._kind] // (len(new) * shown.shape[1]))
+        parts = [cache.predict(self._network, part, new) for part in shown.split(at_once)]
+        mean = torch.cat([m for m, _ in parts], 1).double().cpu().numpy() * cache.y_scale + cache.y_centre
+        quantiles = torch.cat([q for _, q in parts]).double().cpu().numpy() * cache.y_scale + cache.y_centre
+        means |= dict(zip(new, mean, strict=True))
+        self._last = _Answer(cache, x.copy(), means, last, quantiles)
+        return self._last
 
     def _cache_for(self, size: int) -> _Cache:
         """Bring the cache up to ``size`` rows."""
@@ -97,15 +104,29 @@ class EmbeddedSequence:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What was said last."""
+    """What was said about some queries, and from which cache: while that lasts, so does what was said."""
 
+    cache: _Cache
     queries: NDArray[np.float64]
+    means: dict[int, NDArray[np.float64]]
+    """By prefix size, (q,)."""
     size: int
+    """Prefix of the quantiles."""
     quantiles: NDArray[np.float64]
 
-    def answers(self, x: NDArray[np.float64], size: int) -> bool:
-        """Whether these quantiles are asked for."""
-        return self.size == size and np.array_equal(self.queries, x, equal_nan=True)
+    @cached_property
+    def _rows(self) -> dict[bytes, int]:
+        return {query.tobytes(): row for row, query in enumerate(self.queries)}
+
+    def about(self, x: NDArray[np.float64], cache: _Cache) -> _Answer | None:
+        """The same for queries ``x``, if nothing has changed and all of them are among these."""
+        if cache is not self.cache:
+            return None
+        rows = [self._rows.get(query.tobytes(), -1) for query in x]
+        if -1 in rows:
+            return None
+        means = {size: mean[rows] for size, mean in self.means.items()}
+        return _Answer(cache, x, means, self.size, self.quantiles[rows])
 
 
 class _Cache:
