@@ -49,15 +49,15 @@ SCENARIOS = [
 def settings() -> dict[str, VarianceEstimator]:
     """What is compared; the first is the paper's."""
     compared: dict[str, VarianceEstimator] = {"subclt": SubCLT(), "subclt root": SubCLT(weights="root")}
-    for nu0 in (0.0, 0.5, 1.0, 2.0, 4.0):
+    for nu0 in (0.0, 1.0, 3.0, 10.0, 30.0, 100.0):
         for floor in (0.0, 0.01, 0.05):
             if nu0 or floor:
                 compared[f"shrunk nu0={nu0:g} floor={floor:g} gaussian"] = Shrunk(nu0=nu0, floor=floor)
-    for nu0, floor in ((1.0, 0.0), (1.0, 0.01), (4.0, 0.01)):
+    for nu0, floor in ((1.0, 0.0), (1.0, 0.01), (30.0, 0.01)):
         compared[f"shrunk nu0={nu0:g} floor={floor:g} student"] = Shrunk(
             nu0=nu0, floor=floor, tails="student"
         )
-    for nu0, floor in ((1.0, 0.01), (4.0, 0.01)):
+    for nu0, floor in ((1.0, 0.01), (30.0, 0.01)):
         compared[f"shrunk nu0={nu0:g} floor={floor:g} gaussian root"] = Shrunk(
             nu0=nu0, floor=floor, weights="root"
         )
