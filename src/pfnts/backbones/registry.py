@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from pfnts.backbones.base import Backbone
+from pfnts.dotted import find, is_dotted
 
 # Modules are imported when asked for, because a backbone may need an extra or read its weights.
 _KNOWN = {
@@ -27,7 +28,7 @@ def load(name: str | Backbone, **options: Any) -> Backbone:
     Parameters
     ----------
     name
-        "embedded", "linear", "tabicl", "tabpfn", or a backbone.
+        "embedded", "linear", "tabicl", "tabpfn"; ``package.module.Class``, one of your own; or a backbone.
     options
         Passed to the backbone's constructor.
 
@@ -43,7 +44,20 @@ def load(name: str | Backbone, **options: Any) -> Backbone:
             raise ValueError(f"options must be empty when a backbone is passed, got {sorted(options)}")
         return name
     if name not in _KNOWN:
-        raise ValueError(f"backbone must be one of {sorted(_KNOWN)}, got {name!r}")
+        return _own(name, **options)
     module, kind = _KNOWN[name]
     backbone: Backbone = getattr(import_module(module), kind)(**options)
     return backbone
+
+
+def _own(name: str, **options: Any) -> Backbone:
+    if not is_dotted(name):
+        raise ValueError(f"backbone must be one of {sorted(_KNOWN)} or package.module.Class, got {name!r}")
+    found = find(name, kind="backbone")
+    if isinstance(found, type) and hasattr(found, "sequence"):
+        made = found(**options)
+        if isinstance(made, Backbone):
+            return made
+    raise ValueError(
+        f"backbone {name!r} must be a class whose objects have `name` and `sequence`, got {found!r}"
+    )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import typer
 
 from pfnts.cli.calibrate import calibrate
@@ -18,12 +21,21 @@ from pfnts.cli.weights import weights
 
 app = typer.Typer(
     name="pfnts",
-    help="Contextual bandits on tabular data: Thompson sampling with prior-data fitted networks.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
+
+
+@app.callback()
+def start() -> None:
+    """Contextual bandits on tabular data: Thompson sampling with prior-data fitted networks."""
+    # For modules of the user's own. At the end, so that no file here stands in for an installed package.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
 app.command()(demo)
 app.command()(run)
 app.command()(report)

@@ -33,7 +33,10 @@ def reproduce(
         bool, typer.Option("--quick", help="A first look: 500 rounds, 2 replications, under 20 minutes.")
     ] = False,
     policy: Annotated[
-        list[str] | None, typer.Option(help="Run only this policy; repeat for more. All when left out.")
+        list[str] | None,
+        typer.Option(
+            help="Run only this policy, or your own `module.Class`; repeat for more. All when left out."
+        ),
     ] = None,
     replications: Annotated[
         int | None, typer.Option(min=1, help="Independent runs of each; 5, or 2 with --quick, when left out.")

@@ -29,11 +29,17 @@ from pfnts.experiments import (
 def run(
     scenario: Annotated[
         list[str],
-        typer.Option(help="What to play; repeat for more, or 'all'. See **pfnts scenarios**."),
+        typer.Option(
+            help="What to play; repeat for more, or 'all'. See **pfnts scenarios**. Your own: "
+            "`module.OBJECT`."
+        ),
     ] = ["friedman"],  # noqa: B006 (typer reads the default and never changes it)
     policy: Annotated[
         list[str],
-        typer.Option(help="Who plays; repeat for more. Options go behind a colon: `lin-ts:nu=0.1,warmup=5`."),
+        typer.Option(
+            help="Who plays; repeat for more. Options go behind a colon: `lin-ts:nu=0.1,warmup=5`. Your own: "
+            "`module.Class`."
+        ),
     ] = ["pfn-ts"],  # noqa: B006
     horizon: Annotated[int, typer.Option(min=1, help="Rounds in a run.")] = 10_000,
     replications: Annotated[int, typer.Option(min=1, help="Independent runs of each policy.")] = 5,

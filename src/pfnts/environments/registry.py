@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from numpy.random import Generator
 
+from pfnts.dotted import find, is_dotted
 from pfnts.environments.base import Environment, checked_horizon
 from pfnts.environments.contextual import SCENARIOS as CONTEXTUAL
 from pfnts.environments.drinkless import DrinklessScenario
@@ -17,6 +18,7 @@ from pfnts.environments.openml import OpenMLScenario
 from pfnts.environments.synthetic import SCENARIOS as SYNTHETIC
 
 
+@runtime_checkable
 class Scenario(Protocol):
     """What `make` needs of a scenario, and what a listing shows."""
 
@@ -71,7 +73,7 @@ def describe(name: str) -> Scenario:
     Parameters
     ----------
     name
-        One of `names`.
+        One of `names`; or ``package.module.OBJECT``, a scenario of your own.
 
     Examples
     --------
@@ -79,9 +81,20 @@ def describe(name: str) -> Scenario:
     >>> scenario.n_features, scenario.n_arms
     (4, 3)
     """
-    if name not in _SCENARIOS:
-        raise ValueError(f"scenario must be one of {', '.join(_SCENARIOS)}; got {name!r}")
-    return _SCENARIOS[name]
+    if name in _SCENARIOS:
+        return _SCENARIOS[name]
+    if not is_dotted(name):
+        raise ValueError(
+            f"scenario must be one of {', '.join(_SCENARIOS)} or package.module.OBJECT; got {name!r}"
+        )
+    found = find(name, kind="scenario")
+    # A class has the names of its properties, too, and is no scenario yet.
+    if isinstance(found, type) or not isinstance(found, Scenario):
+        raise ValueError(
+            f"scenario {name!r} must be an object with `name`, `description`, `n_features`, `n_arms`, "
+            f"`needs_context` and `environment`, got {found!r}"
+        )
+    return found
 
 
 def make(
@@ -92,7 +105,7 @@ def make(
     Parameters
     ----------
     name
-        One of `names`.
+        One of `names`; or ``package.module.OBJECT``, a scenario of your own.
     horizon
         Number of rounds; an OpenML scenario has at most 10,000, and no more than its dataset has rows.
     rng

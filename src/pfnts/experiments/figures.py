@@ -46,6 +46,19 @@ def style_of(policy: str) -> int:
     return policies.names().index(policy) % len(COLOURS)
 
 
+def styles_of(names: Sequence[str]) -> list[int]:
+    """Colour and dashes of policies side by side: their own, unless two share a name or one has no own.
+
+    Examples
+    --------
+    >>> styles_of(["lin-ts", "pfn-ts"]), styles_of(["pfn-ts", "mine.Policy"])
+    ([1, 0], [0, 1])
+    """
+    if len(set(names)) == len(names) and set(names) <= set(policies.names()):
+        return [style_of(name) for name in names]
+    return [place % len(COLOURS) for place in range(len(names))]
+
+
 def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
     """Draw mean cumulative regret over rounds, a panel for each scenario, and save it.
 
@@ -67,11 +80,9 @@ def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
     figure = new_figure(width=6.4 * len(groups), height=4.0)
     panels = figure.subplots(1, len(groups), squeeze=False)[0]
     for panel, (scenario, by_policy) in zip(panels, groups.items(), strict=True):
-        names = [members[0].spec.policy.name for members in by_policy.values()]
-        distinct = len(set(names)) == len(names)
-        for place, (label, members) in enumerate(by_policy.items()):
+        styles = styles_of([members[0].spec.policy.name for members in by_policy.values()])
+        for style, (label, members) in zip(styles, by_policy.items(), strict=True):
             final = np.mean([outcome.regret for outcome in members])
-            style = style_of(names[place]) if distinct else place
             draw_regret(panel, members, style=style, label=f"{label}: {final:,.0f}")
         dress(panel)
         panel.set(title=scenario, xlabel="round", ylabel="cumulative regret")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfnts.experiments.figures import COLOURS, new_figure, plain_frame, style_of
+from pfnts.experiments.figures import COLOURS, new_figure, plain_frame, styles_of
 from pfnts.experiments.ope_runs import ESTIMATORS, PolicyValue
 from pfnts.experiments.report.page import Part, board, board_place, curve_panel, drawing, line, write_page
 from pfnts.experiments.report.tables import Cell, Table, html
@@ -195,6 +195,4 @@ def _leading_number(text: str) -> float | None:
 
 
 def _styles(found: Sequence[PolicyValue]) -> list[int]:
-    names = [value.policy.name for value in found]
-    distinct = len(set(names)) == len(names)
-    return [style_of(name) if distinct else place % len(COLOURS) for place, name in enumerate(names)]
+    return styles_of([value.policy.name for value in found])

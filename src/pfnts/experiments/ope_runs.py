@@ -74,8 +74,11 @@ class ReplaySpec:
         }
 
     def key(self) -> str:
-        """Hash what decides the outcome: the above, the package's version, the backbone's weights."""
+        """Hash what decides the outcome: the above, the package's version, weights, own files."""
         producer = {"pfnts": version("pfnts"), "format": _FORMAT, "backbone": self.policy.backbone()}
+        sources = self.policy.sources()
+        if sources is not None:
+            producer["sources"] = sources
         text = json.dumps({**self.describe(), "producer": producer}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

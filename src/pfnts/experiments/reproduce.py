@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from pfnts import environments
+from pfnts.dotted import is_dotted
 from pfnts.environments import MissingDatasetError
-from pfnts.experiments.spec import RunSpec
+from pfnts.experiments.spec import PolicySpec, RunSpec
 from pfnts.experiments.suites import CONTESTANTS, SLOW, SUITES, Suite
 
 _ABLATIONS = tuple(name for name in SUITES if name.startswith("ablation-"))
@@ -55,7 +56,8 @@ def reproduction(
     quick
         Whether a first look is enough: 500 rounds, 2 replications, ablations on two scenarios.
     policies
-        Names of the policies to run; all when empty.
+        Names of the policies to run; all when empty. Those of your own, ``package.module.Class``, perhaps
+        with options as `PolicySpec.parse` reads them, join the tables, not the ablations.
     replications
         Independent runs of each policy on each scenario; five, or two for a first look, when left out.
     slow
@@ -73,15 +75,20 @@ def reproduction(
     if target not in TARGETS:
         raise ValueError(f"target must be one of {', '.join(TARGETS)}; got {target!r}")
     known = [policy.name for policy in CONTESTANTS]
+    own = [PolicySpec.parse(text) for text in policies if is_dotted(text.partition(":")[0])]
     for name in policies:
-        if name not in known:
-            raise ValueError(f"policy must be one of {', '.join(known)}; got {name!r}")
+        if name not in known and not is_dotted(name.partition(":")[0]):
+            raise ValueError(
+                f"policy must be one of {', '.join(known)} or package.module.Class; got {name!r}"
+            )
+    for policy in own:
+        policy.build(arms=2)  # a mistake shows here, not after the first hour
     if replications is not None and replications < 1:
         raise ValueError(f"replications must be a positive integer, got {replications}")
     with_slow = not quick if slow is None else slow
     names = policies or [name for name in known if with_slow or name not in SLOW]
     suites = [SUITES[name] for name in TARGETS[target]]
-    asked = [_narrowed(suite, names, quick=quick, replications=replications) for suite in suites]
+    asked = [_narrowed(suite, names, own, quick=quick, replications=replications) for suite in suites]
     specs = tuple(dict.fromkeys(spec for suite in asked for spec in suite.specs()))
     coverage = target in ("coverage", "all")
     if not specs and not coverage:
@@ -115,11 +122,14 @@ def missing_tables(specs: Iterable[RunSpec], *, data: Path | None = None) -> dic
     return missing
 
 
-def _narrowed(suite: Suite, names: Sequence[str], *, quick: bool, replications: int | None) -> Suite:
+def _narrowed(
+    suite: Suite, names: Sequence[str], own: Sequence[PolicySpec], *, quick: bool, replications: int | None
+) -> Suite:
     chosen = suite.quick() if quick else suite
+    kept = tuple(policy for policy in suite.policies if policy.name in names)
     return replace(
         chosen,
-        policies=tuple(policy for policy in suite.policies if policy.name in names),
+        policies=kept if suite.name in _ABLATIONS else (*kept, *own),
         replications=replications or chosen.replications,
     )
 

@@ -14,6 +14,7 @@ from numpy.random import Generator, SeedSequence
 
 from pfnts import backbones, environments, policies
 from pfnts.backbones import Backbone
+from pfnts.dotted import is_dotted, sources
 
 Option = bool | int | float | str | None
 
@@ -33,13 +34,16 @@ class PolicySpec:
     """
 
     name: str
-    """One of `pfnts.policies.names`."""
+    """One of `pfnts.policies.names`, or ``package.module.Class``, imported when it is built."""
     options: tuple[tuple[str, Option], ...] = ()
     """Option names and values, sorted by name."""
 
     def __post_init__(self) -> None:
-        if self.name not in policies.names():
-            raise ValueError(f"policy must be one of {', '.join(policies.names())}; got {self.name!r}")
+        if self.name not in policies.names() and not is_dotted(self.name):
+            raise ValueError(
+                f"policy must be one of {', '.join(policies.names())} or package.module.Class; "
+                f"got {self.name!r}"
+            )
         for option, value in self.options:
             if not isinstance(value, bool | int | float | str | None):
                 raise ValueError(
@@ -107,6 +111,11 @@ class PolicySpec:
         """Name the backbone behind the policy, and its weights where it can tell them apart."""
         return _backbone(self)
 
+    def sources(self, *others: str) -> str | None:
+        """Hash the files of the user's own behind the policy, its backbone and other names, if any."""
+        backbone = _backbone_given(self)
+        return sources([self.name, *others, *([backbone] if isinstance(backbone, str) else [])])
+
 
 @dataclass(frozen=True)
 class RunSpec:
@@ -120,7 +129,7 @@ class RunSpec:
     """
 
     scenario: str
-    """One of `pfnts.environments.names`."""
+    """One of `pfnts.environments.names`, or ``package.module.OBJECT``, imported when it is run."""
     policy: PolicySpec
     """Who decides."""
     horizon: int
@@ -131,7 +140,8 @@ class RunSpec:
     """The experiment's seed, shared by all replications and policies."""
 
     def __post_init__(self) -> None:
-        environments.describe(self.scenario)
+        if not is_dotted(self.scenario):
+            environments.describe(self.scenario)
         if self.horizon < 1:
             raise ValueError(f"horizon must be a positive integer, got {self.horizon}")
         if self.replication < 0 or self.seed < 0:
@@ -196,6 +206,9 @@ def plan(
     """
     if replications < 1:
         raise ValueError(f"replications must be a positive integer, got {replications}")
+    scenarios = list(scenarios)
+    for scenario in scenarios:
+        environments.describe(scenario)
     return [
         RunSpec(scenario, policy, horizon=horizon, replication=replication, seed=seed)
         for scenario in scenarios
@@ -221,11 +234,18 @@ def _has_devices(spec: PolicySpec) -> bool:
 
 
 def _loaded_backbone(spec: PolicySpec) -> Backbone | None:
+    given = _backbone_given(spec)
+    return None if given is None else backbones.load(given)
+
+
+@cache
+def _backbone_given(spec: PolicySpec) -> str | Backbone | None:
     # A default is nowhere in the options, so the policy's class is asked for it.
     parameter = inspect.signature(type(spec.build(arms=2))).parameters.get("backbone")
     if parameter is None:
         return None
-    return backbones.load(dict(spec.options).get("backbone", parameter.default))
+    given = dict(spec.options).get("backbone", parameter.default)
+    return given if isinstance(given, str | Backbone) else None
 
 
 def _parse_value(text: str) -> Option:

@@ -125,7 +125,7 @@ class RunStore:
 
 
 def run_key(spec: RunSpec) -> str:
-    """Hash what decides a run's outcome: its description, the package's version, the backbone's weights."""
+    """Hash what decides a run's outcome: its description, the package's version, weights, own files."""
     text = json.dumps({**spec.describe(), "producer": producer(spec)}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -133,8 +133,9 @@ def run_key(spec: RunSpec) -> str:
 def producer(spec: RunSpec) -> dict[str, str]:
     """Name the software that decides the outcome, beyond the description."""
     software = {"pfnts": version("pfnts"), "format": str(_FORMAT)}
-    backbone = spec.policy.backbone()
-    return software if backbone is None else {**software, "backbone": backbone}
+    # What a run does not have is left out, so that it is found under the same key as ever.
+    behind = {"backbone": spec.policy.backbone(), "sources": spec.policy.sources(spec.scenario)}
+    return {**software, **{name: value for name, value in behind.items() if value is not None}}
 
 
 def _parameters(spec: RunSpec, trajectory: Trajectory, made: dict[str, Any] | None) -> dict[str, Any]:

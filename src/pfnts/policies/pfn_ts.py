@@ -109,7 +109,8 @@ class PFNTS(Policy):
         self._schedule = Schedule(base=base, refresh=refresh)
         self._variance = estimator(variance, base=base)
         self._settings = encodings.settings(encoding)
-        self._named = isinstance(backbone, str)
+        # Of one of the user's own a file keeps no name: loading a policy imports no code of others.
+        self._named = isinstance(backbone, str) and backbone in backbones.names()
         self._backbone = _loaded(backbone, device)
         self._numbers = list(range(self.n_arms))
         self._n_ever = self.n_arms
@@ -216,7 +217,7 @@ class PFNTS(Policy):
         path
             A file that `save` wrote.
         backbone
-            Needed where the policy was made with a backbone object: objects are not saved.
+            Needed where the policy was made with a backbone of the user's own, object or dotted name.
         variance
             Needed where the policy was made with a variance estimator of the user's own.
         device
@@ -225,7 +226,7 @@ class PFNTS(Policy):
         header, arrays = read_archive(path, policy=cls.name)
         if backbone is None and not header["backbone"]["named"]:
             raise ValueError(
-                "backbone must be passed: the policy was saved with an object, "
+                "backbone must be passed: the policy was saved with one of your own, "
                 f"{header['backbone']['name']!r}"
             )
         try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from pfnts.dotted import find, is_dotted
 from pfnts.policies.base import Label, Policy
 
 # name: (module within pfnts.policies, class)
@@ -40,7 +41,7 @@ def make(name: str, *, arms: int | Sequence[Label], **options: Any) -> Policy:
     Parameters
     ----------
     name
-        One of `names()`.
+        One of `names()`; or ``package.module.Class``, a policy of your own.
     arms
         Number of arms, or their labels.
     options
@@ -51,8 +52,17 @@ def make(name: str, *, arms: int | Sequence[Label], **options: Any) -> Policy:
     >>> make("uniform", arms=2).arms
     (0, 1)
     """
-    if name not in _POLICIES:
-        raise ValueError(f"name must be one of {sorted(_POLICIES)}, got {name!r}")
-    module, cls = _POLICIES[name]
-    policy: Policy = getattr(import_module(f"pfnts.policies.{module}"), cls)(arms, **options)
-    return policy
+    return _class(name)(arms, **options)
+
+
+def _class(name: str) -> Callable[..., Policy]:
+    if name in _POLICIES:
+        module, cls = _POLICIES[name]
+        known: Callable[..., Policy] = getattr(import_module(f"pfnts.policies.{module}"), cls)
+        return known
+    if not is_dotted(name):
+        raise ValueError(f"name must be one of {sorted(_POLICIES)} or package.module.Class, got {name!r}")
+    found = find(name, kind="policy")
+    if not isinstance(found, type) or not issubclass(found, Policy):
+        raise ValueError(f"policy {name!r} must be a subclass of pfnts.Policy, got {found!r}")
+    return found

@@ -79,7 +79,8 @@ def work(job: Job, progress: Progress) -> Finished | Failure:
         here = producer(job.spec)
         if here != job.producer:
             raise RuntimeError(
-                f"pfnts and its weights must be the same on every machine, got {here} on this one and "
+                f"pfnts, its weights and modules of your own must be the same on every machine, "
+                f"got {here} on this one and "
                 f"{dict(job.producer)} where the runs are kept"
             )
         progress(0, 0.0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 import time
 import traceback
 from collections import deque
@@ -25,6 +27,8 @@ _TOLD_EVERY = 1.0
 
 class RayEngine:
     """Makes runs as Ray tasks, a CPU each; pfnts must be installed in the same version on every node.
+
+    Modules of your own must be on every node, too: installed, or in the same folder of a shared disk.
 
     Runs that compute on a GPU share the cluster's evenly, as many on each as it takes for all workers.
 
@@ -88,6 +92,7 @@ def _execute(ray: Any, jobs: Sequence[Job], *, workers: int | None, listener: Li
     share = gpu_share(ray.cluster_resources(), jobs, workers=workers)
     on_gpu = ray.remote(num_cpus=1, num_gpus=share, max_retries=0)(_work)
     board = ray.remote(num_cpus=0)(_Board).remote()
+    path = [os.path.abspath(entry) for entry in sys.path]
     waiting = deque(enumerate(jobs))
     running: dict[Any, int] = {}
     try:
@@ -95,7 +100,7 @@ def _execute(ray: Any, jobs: Sequence[Job], *, workers: int | None, listener: Li
             while waiting and len(running) < (workers or len(jobs)):
                 number, job = waiting.popleft()
                 chosen = on_gpu if _gpu(job) else task
-                running[chosen.remote(job, number, board)] = number
+                running[chosen.remote(job, number, board, path)] = number
             done, _ = ray.wait(list(running), num_returns=1, timeout=_HEARD_EVERY)
             for number, report in ray.get(board.read.remote()).items():
                 if number in running.values():
@@ -143,8 +148,10 @@ def _gpu(job: Job) -> str | None:
     return device if device.startswith("cuda") else None
 
 
-def _work(job: Job, number: int, board: Any) -> Finished | Failure:
+def _work(job: Job, number: int, board: Any, path: Sequence[str]) -> Finished | Failure:
     """Make one run on a node, telling the board now and then."""
+    # Modules of the user's own are found where they were found here, if the node has that folder.
+    sys.path.extend(entry for entry in path if entry not in sys.path)
     told = -_TOLD_EVERY
 
     def progress(rounds: int, regret: float) -> None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from pfnts.experiments.figures import style_of
+from pfnts.experiments.figures import style_of, styles_of
 from pfnts.experiments.published import DEVIATION, HORIZON, LIBRARIES, REGRET, TUNED
 from pfnts.experiments.report.sections import Section, average_ranks
 from pfnts.experiments.report.tables import Cell, Table, csv_text, number, spread
@@ -68,10 +68,8 @@ def row_name(section: Section, policy: PolicySpec) -> str:
 
 def colours(section: Section) -> dict[PolicySpec, int]:
     """Colour of each policy: its own wherever it appears, unless two variants would share it."""
-    names = [policy.name for policy in section.policies]
-    if len(set(names)) == len(names):
-        return {policy: style_of(policy.name) for policy in section.policies}
-    return {policy: place for place, policy in enumerate(section.policies)}
+    styles = styles_of([policy.name for policy in section.policies])
+    return dict(zip(section.policies, styles, strict=True))
 
 
 def times_table(section: Section) -> Table:

@@ -171,7 +171,7 @@ def _section(
     return Section(
         title=title,
         horizon=horizon,
-        scenarios=tuple(sorted({scenario for scenario, _ in groups}, key=environments.names().index)),
+        scenarios=tuple(sorted({scenario for scenario, _ in groups}, key=_scenario_order)),
         policies=tuple(sorted({policy for _, policy in groups}, key=_policy_order)),
         outcomes={place: tuple(members) for place, members in groups.items()},
         axis=axis,
@@ -193,4 +193,13 @@ def _order(outcome: Outcome) -> tuple[object, ...]:
 
 def _policy_order(policy: PolicySpec) -> tuple[object, ...]:
     # Options may be of any type; as they are written, they can be compared.
-    return (policies.names().index(policy.name), len(policy.options), policy.label)
+    return (_place(policy.name, policies.names()), len(policy.options), policy.label)
+
+
+def _scenario_order(scenario: str) -> tuple[object, ...]:
+    return (_place(scenario, environments.names()), scenario)
+
+
+def _place(name: str, known: Sequence[str]) -> int:
+    """Where a name is listed; those of the user's own come last."""
+    return known.index(name) if name in known else len(known)

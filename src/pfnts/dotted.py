@@ -1,0 +1,95 @@
+"""Parts of the user's own, by the name under which Python imports them: ``package.module.Attribute``."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def is_dotted(name: str) -> bool:
+    """Whether a name has the form ``module.Attribute``.
+
+    Examples
+    --------
+    >>> is_dotted("squarecb.SquareCB"), is_dotted("pfn-ts"), is_dotted("wheel-0.5")
+    (True, False, False)
+    """
+    return "." in name and all(part.isidentifier() for part in name.split("."))
+
+
+def find(name: str, *, kind: str) -> Any:
+    """Import the module and return its attribute.
+
+    Parameters
+    ----------
+    name
+        A dotted name.
+    kind
+        What is looked for, "policy" for instance; errors begin with it.
+
+    Examples
+    --------
+    >>> find("pfnts.policies.Uniform", kind="policy").__name__
+    'Uniform'
+    """
+    module, attribute = _module(name, kind=kind), name.rpartition(".")[2]
+    if not hasattr(module, attribute):
+        raise ValueError(
+            f"{kind} {name!r} must be an attribute of its module, {_place(module)} has no {attribute!r}"
+        )
+    return getattr(module, attribute)
+
+
+def sources(names: Iterable[str]) -> str | None:
+    """Hash the files behind those names that are dotted; None where none is.
+
+    A file is read once in a process, like the module itself: Python does not see a later change either.
+
+    Examples
+    --------
+    >>> sources(["pfn-ts", "friedman"]) is None, len(sources(["pfnts.policies.Uniform"]))
+    (True, 16)
+    """
+    dotted = sorted({name for name in names if is_dotted(name)})
+    if not dotted:
+        return None
+    return hashlib.sha256("".join(map(_digest, dotted)).encode()).hexdigest()[:16]
+
+
+def _module(name: str, *, kind: str) -> ModuleType:
+    module = name.rpartition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if not f"{module}.".startswith(f"{missing}."):
+            # The module is there, and one that it imports is not.
+            raise ImportError(f"{kind} {name!r} cannot be imported: {error}") from error
+        looked = ", ".join(entry or "." for entry in sys.path)
+        raise ValueError(
+            f"{kind} {name!r} must be in a module that can be imported, "
+            f"there is no module {missing!r} in {looked}"
+        ) from error
+
+
+@cache
+def _digest(name: str) -> str:
+    found, module = find(name, kind="name"), _module(name, kind="name")
+    # A package may offer what one of its modules defines: then both files count.
+    made = getattr(found if isinstance(found, type) else type(found), "__module__", "")
+    inside = made.split(".")[0] == module.__name__.split(".")[0]
+    files = [
+        getattr(sys.modules.get(each), "__file__", None) for each in (module.__name__, made if inside else "")
+    ]
+    contents = [Path(file).read_bytes() for file in dict.fromkeys(files) if file]
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()
+
+
+def _place(module: ModuleType) -> str:
+    return getattr(module, "__file__", None) or module.__name__
