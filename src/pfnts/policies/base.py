@@ -61,6 +61,9 @@ class Policy(ABC):
     warmup
         Rewards to see from each arm before the policy's own rule decides. Among the eligible arms still
         short of it, the one with the fewest decisions, rewarded or not, is pulled: a round robin.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike, warm-up included: no propensity of
+        an eligible arm is below ``explore`` over their number, as trials and later evaluations need it.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -79,12 +82,16 @@ class Policy(ABC):
         arms: int | Sequence[Label],
         *,
         warmup: int = 0,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         if warmup != int(warmup) or warmup < 0:
             raise ValueError(f"warmup must be a non-negative integer, got {warmup!r}")
+        if not 0 <= explore <= 1:
+            raise ValueError(f"explore must be between 0 and 1, a share of the rounds, got {explore}")
         self._arms = _labels(arms)
         self._warmup = int(warmup)
+        self._explore = float(explore)
         self._schema = schema if isinstance(schema, Schema) or schema is None else Schema.of(schema)
         self._started = False
         self._warming = True
@@ -104,6 +111,11 @@ class Policy(ABC):
     def warmup(self) -> int:
         """Rewards to see from each arm before the policy's own rule decides."""
         return self._warmup
+
+    @property
+    def explore(self) -> float:
+        """Share of the rounds in which any eligible arm is drawn, each alike."""
+        return self._explore
 
     @property
     def schema(self) -> Schema | None:
@@ -141,7 +153,11 @@ class Policy(ABC):
         warming = masks & (self._observed < self._warmup) if self._warming else None
         cold = warming.any(axis=1) if warming is not None else None
         self._commit(schema)
-        if warming is None or cold is None or not cold.any():
+        if self._explore:
+            if not single:
+                self.prefetch(context)
+            decisions = self._exploring(X, masks, rng=rng)
+        elif warming is None or cold is None or not cold.any():
             decisions = [self._decision(choice) for choice in self._choose(X, masks, rng=rng)]
         else:
             # The rule goes first: should it fail, the warm-up has not counted anything yet.
@@ -247,6 +263,21 @@ class Policy(ABC):
         index = int(candidates[np.argmin((self._observed + pending)[candidates])])
         return Choice(index, np.eye(self.n_arms)[index])
 
+    def _exploring(self, X: Matrix, masks: Mask, *, rng: Generator) -> list[Decision]:
+        """Decide row by row, so that a batch draws what single decisions would have drawn."""
+        planned = self._pending.copy()
+        decisions = []
+        for row, mask in zip(X, masks, strict=True):
+            warming = mask & (self._observed < self._warmup)
+            if warming.any():
+                choice = self._round_robin(warming, planned)
+            else:
+                (choice,) = self._choose(row[None], mask[None], rng=rng)
+            choice = mixed(choice, mask, self._explore, rng=rng)
+            planned[choice.index] += 1
+            decisions.append(self._decision(choice))
+        return decisions
+
     def _decision(self, choice: Choice) -> Decision:
         return Decision(self._arms[choice.index], choice.index, choice.propensities, choice.posterior)
 
@@ -255,6 +286,16 @@ class Policy(ABC):
         self._positions = {label: k for k, label in enumerate(self._arms)}
         self._observed, self._pending = counts
         self._warming = bool((self._observed < self._warmup).any())
+
+
+def mixed(choice: Choice, eligible: Mask, share: float, *, rng: Generator) -> Choice:
+    """Keep the choice with probability 1 - ``share``, else draw any arm of ``eligible`` (K,), each alike."""
+    arms = np.flatnonzero(eligible)
+    # Both numbers are drawn in every round: what is drawn later does not depend on how this one ended.
+    whether, which = rng.random(2)
+    index = int(arms[int(which * len(arms))]) if whether < share else choice.index
+    propensities = (1 - share) * choice.propensities + share * eligible / len(arms)
+    return Choice(index, propensities, choice.posterior)
 
 
 def _labels(arms: int | Sequence[Label]) -> tuple[Label, ...]:

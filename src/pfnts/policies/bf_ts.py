@@ -44,6 +44,8 @@ class BFTS(RefittingPolicy[Draws]):
         The models are refitted when ceil(refresh ln t) grows, t being the rewards seen, of all arms.
     warmup
         Rewards of each arm to see first, at least 1.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -64,9 +66,10 @@ class BFTS(RefittingPolicy[Draws]):
         bart: BartSettings | None = None,
         refresh: float = 8.0,
         warmup: int = 5,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(arms, refresh=refresh, warmup=warmup, schema=schema)
+        super().__init__(arms, refresh=refresh, warmup=warmup, explore=explore, schema=schema)
         self._bart = BartSettings() if bart is None else bart
         self._fits: dict[int, BartFit] = {}
         self._order = np.empty((0, self.n_arms), dtype=np.int64)

@@ -28,6 +28,8 @@ class ContextFreeTS(Policy):
         Number of arms, or their labels.
     warmup
         Rewards of each arm to see first, at least 1.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -46,11 +48,12 @@ class ContextFreeTS(Policy):
         arms: int | Sequence[Label],
         *,
         warmup: int = 5,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         if warmup < 1:
             raise ValueError(f"warmup must be at least 1, an arm's average needs a reward, got {warmup}")
-        super().__init__(arms, warmup=warmup, schema=schema)
+        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._average = np.zeros(self.n_arms)
         self._scatter = np.zeros(self.n_arms)
 

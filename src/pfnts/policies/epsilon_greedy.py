@@ -31,6 +31,8 @@ class EpsilonGreedy(Policy):
         Name or object of the prediction model.
     warmup
         Rewards of each arm to see first, at least 1.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -51,13 +53,14 @@ class EpsilonGreedy(Policy):
         epsilon: float = 0.1,
         backbone: str | Backbone = "embedded",
         warmup: int = 5,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         if not 0 <= epsilon <= 1:
             raise ValueError(f"epsilon must be between 0 and 1, got {epsilon}")
         if warmup < 1:
             raise ValueError(f"warmup must be at least 1, a prediction needs a reward, got {warmup}")
-        super().__init__(arms, warmup=warmup, schema=schema)
+        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._epsilon = float(epsilon)
         self._backbone = backbones.load(backbone)
         self._sequences: dict[int, PredictiveSequence] = {}

@@ -36,13 +36,14 @@ class EnsembleTS(RefittingPolicy[Indices]):
         nu: float,
         refresh: float,
         warmup: int,
+        explore: float,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if layout not in ("disjoint", "joint"):
             raise ValueError(f'layout must be "disjoint" or "joint", got {layout!r}')
         if not nu >= 0 or not np.isfinite(nu):
             raise ValueError(f"nu must be a number from 0 on, got {nu}")
-        super().__init__(arms, refresh=refresh, warmup=warmup, schema=schema)
+        super().__init__(arms, refresh=refresh, warmup=warmup, explore=explore, schema=schema)
         self._layout: Layout = layout
         self._nu = float(nu)
         self._ensembles: dict[int, Ensemble] = {}
@@ -134,6 +135,8 @@ class RFTS(EnsembleTS):
         The forest is refitted when ceil(refresh ln t) grows, t being the rewards seen.
     warmup
         Rewards of each arm to see first, at least 1.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -157,10 +160,13 @@ class RFTS(EnsembleTS):
         nu: float = 1.0,
         refresh: float = 8.0,
         warmup: int = 5,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         _positive(n_trees=n_trees, min_leaf=min_leaf)
-        super().__init__(arms, layout=layout, nu=nu, refresh=refresh, warmup=warmup, schema=schema)
+        super().__init__(
+            arms, layout=layout, nu=nu, refresh=refresh, warmup=warmup, explore=explore, schema=schema
+        )
         self._n_trees, self._min_leaf = int(n_trees), int(min_leaf)
 
     def _fit(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
@@ -188,6 +194,8 @@ class XGBoostTS(EnsembleTS):
         The trees are refitted when ceil(refresh ln t) grows, t being the rewards seen.
     warmup
         Rewards of each arm to see first, at least 1.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -212,12 +220,15 @@ class XGBoostTS(EnsembleTS):
         nu: float = 1.0,
         refresh: float = 8.0,
         warmup: int = 5,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         _positive(rounds=rounds, max_depth=max_depth)
         if not 0 < learning_rate <= 1:
             raise ValueError(f"learning_rate must be above 0 and at most 1, got {learning_rate}")
-        super().__init__(arms, layout=layout, nu=nu, refresh=refresh, warmup=warmup, schema=schema)
+        super().__init__(
+            arms, layout=layout, nu=nu, refresh=refresh, warmup=warmup, explore=explore, schema=schema
+        )
         self._rounds, self._learning_rate, self._max_depth = int(rounds), float(learning_rate), int(max_depth)
 
     def _fit(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:

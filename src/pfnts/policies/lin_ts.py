@@ -33,6 +33,8 @@ class LinTS(RidgePolicy):
         Whether a constant joins the features. The paper's row has none.
     warmup
         Rewards of each arm to see first. The paper's row has none.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -55,11 +57,14 @@ class LinTS(RidgePolicy):
         penalty: float = 1.0,
         intercept: bool = True,
         warmup: int = 5,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         if not nu >= 0 or not np.isfinite(nu):
             raise ValueError(f"nu must be a number from 0 on, got {nu}")
-        super().__init__(arms, penalty=penalty, intercept=intercept, warmup=warmup, schema=schema)
+        super().__init__(
+            arms, penalty=penalty, intercept=intercept, warmup=warmup, explore=explore, schema=schema
+        )
         self._nu = float(nu)
 
     def posterior(self, contexts: Any) -> GaussianPosterior:

@@ -31,6 +31,8 @@ class LinUCB(RidgePolicy):
         Whether a constant joins the features. The paper's row has none.
     warmup
         Rewards of each arm to see first. The paper's row has none.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -54,11 +56,14 @@ class LinUCB(RidgePolicy):
         penalty: float = 1.0,
         intercept: bool = True,
         warmup: int = 5,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         if not alpha >= 0 or not np.isfinite(alpha):
             raise ValueError(f"alpha must be a number from 0 on, got {alpha}")
-        super().__init__(arms, penalty=penalty, intercept=intercept, warmup=warmup, schema=schema)
+        super().__init__(
+            arms, penalty=penalty, intercept=intercept, warmup=warmup, explore=explore, schema=schema
+        )
         self._alpha = float(alpha)
 
     def _settings(self) -> dict[str, float]:

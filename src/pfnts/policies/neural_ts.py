@@ -46,6 +46,8 @@ class NeuralTS(Policy):
         Full-batch gradient steps of one training.
     warmup
         Rewards of each arm to see first.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -71,6 +73,7 @@ class NeuralTS(Policy):
         learning_rate: float = 0.01,
         steps: int = 100,
         warmup: int = 5,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         for name, number in (("penalty", penalty), ("learning_rate", learning_rate)):
@@ -81,7 +84,7 @@ class NeuralTS(Policy):
         for name, count in (("hidden", hidden), ("steps", steps)):
             if count != int(count) or count < 1:
                 raise ValueError(f"{name} must be a positive integer, got {count!r}")
-        super().__init__(arms, warmup=warmup, schema=schema)
+        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._penalty, self._nu = float(penalty), float(nu)
         self._hidden, self._steps, self._learning_rate = int(hidden), int(steps), float(learning_rate)
         self._history = History(width=0, n_arms=self.n_arms)

@@ -54,6 +54,8 @@ class PFNTS(Policy):
         of the grid, as does ``refresh=base``, which suits backbones that must read a history anew each time.
     warmup
         Rewards of each arm to see first, at least 3.
+    explore
+        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     coupling
         "marginal" draws arms independently; "joint" lets arms that share a sequence share their draws.
     variance
@@ -89,6 +91,7 @@ class PFNTS(Policy):
         base: float = 2.0,
         refresh: float = 1.5,
         warmup: int = 5,
+        explore: float = 0.0,
         coupling: Coupling = "marginal",
         variance: str | VarianceEstimator = "shrunk",
         backbone: str | Backbone = "embedded",
@@ -103,7 +106,7 @@ class PFNTS(Policy):
             raise ValueError(f'rule must be "thompson", "greedy" or "predictive", got {rule!r}')
         if coupling not in ("marginal", "joint"):
             raise ValueError(f'coupling must be "marginal" or "joint", got {coupling!r}')
-        super().__init__(arms, warmup=warmup, schema=schema)
+        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._rule: Rule = rule
         self._coupling: Coupling = coupling
         self._schedule = Schedule(base=base, refresh=refresh)
@@ -183,6 +186,7 @@ class PFNTS(Policy):
             "base": self._schedule.base,
             "refresh": self._schedule.refresh,
             "warmup": self._warmup,
+            "explore": self._explore,
             "coupling": self._coupling,
             "variance": described(self._variance),
             "backbone": {
@@ -237,6 +241,7 @@ class PFNTS(Policy):
                 base=header["base"],
                 refresh=header.get("refresh", header["base"]),
                 warmup=header["warmup"],
+                explore=header.get("explore", 0.0),
                 coupling=header["coupling"],
                 variance=from_description(header["variance"]) if variance is None else variance,
                 backbone=header["backbone"]["name"] if backbone is None else backbone,

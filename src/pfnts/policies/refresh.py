@@ -107,13 +107,14 @@ class RefittingPolicy(Policy, Generic[T]):
         *,
         refresh: float,
         warmup: int,
+        explore: float,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if warmup < 1:
             raise ValueError(f"warmup must be at least 1, a model needs a reward of each arm, got {warmup}")
         if not refresh > 0 or not math.isfinite(refresh):
             raise ValueError(f"refresh must be a positive number, got {refresh}")
-        super().__init__(arms, warmup=warmup, schema=schema)
+        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._refresh = float(refresh)
         self._fitted = False
         self._due = False

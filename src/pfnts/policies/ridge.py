@@ -108,11 +108,12 @@ class RidgePolicy(Policy):
         penalty: float,
         intercept: bool,
         warmup: int,
+        explore: float,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if not penalty > 0 or not np.isfinite(penalty):
             raise ValueError(f"penalty must be a positive number, got {penalty}")
-        super().__init__(arms, warmup=warmup, schema=schema)
+        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._penalty = float(penalty)
         self._intercept = bool(intercept)
         self._models = RidgeModels(n_arms=self.n_arms, width=0, penalty=self._penalty)
@@ -122,6 +123,7 @@ class RidgePolicy(Policy):
         header = {
             "arms": list(self._arms),
             "warmup": self._warmup,
+            "explore": self._explore,
             "penalty": self._penalty,
             "intercept": self._intercept,
             "settings": self._settings(),
@@ -138,6 +140,7 @@ class RidgePolicy(Policy):
             policy = cls(
                 header["arms"],
                 warmup=header["warmup"],
+                explore=header.get("explore", 0.0),
                 penalty=header["penalty"],
                 intercept=header["intercept"],
                 schema=None if header["schema"] is None else Schema.from_json(header["schema"]),
