@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from pfnts.cli import app
-from pfnts.cli.ope import counts, identity_of, parse_propensity
+from pfnts.cli.ope import counts, identity_of, parse_propensity, value_table, weight_table
 from pfnts.experiments import CorruptRunError, PolicySpec
 from pfnts.experiments import ope_runs as module
 from pfnts.experiments.ope_report import all_gaps, write_report
@@ -128,6 +130,24 @@ def test_report_of_one_policy_without_replicates(small: Log, tmp_path: Path) -> 
     assert (page.count("data-board="), page.count("<figure>")) == (1, 1)
     with pytest.raises(ValueError, match="at least one policy"):
         write_report(small, [], tmp_path / "page.html", title="none")
+
+
+def test_tables_fit_a_terminal_of_80_columns_uncut(small: Log) -> None:
+    long = PolicySpec.of("lin-ts", intercept=False, penalty=0.125, warmup=10)
+    specs = [TS, long]
+    listed = plan_replays(small, specs, replicates=dict.fromkeys(specs, 2), seed=3)
+    found = values(small, list(replay_all(small, listed)))
+    console = Console(width=80, record=True, file=io.StringIO())
+    for table in (value_table(found), weight_table(found)):
+        console.print(table)
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    for value in found:
+        for spread in (value.final("snips"), value.average("snips"), value.final("dr")):
+            low, high = spread.interval()
+            assert f"{spread.value:.4f}" in text
+            assert f"[{low:.4f}, {high:.4f}]" in text
 
 
 def test_command_on_the_stand_in(tmp_path: Path) -> None:

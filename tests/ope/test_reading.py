@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -53,6 +56,60 @@ def test_propensities_of_all_actions_are_kept(propensity: dict, tmp_path: Path) 
     np.testing.assert_array_equal(log.design, np.tile([0.4, 0.6], (5, 1)))
     assert log.propensities.tolist() == [0.4, 0.6, 0.6, 0.4, 0.6]
     assert log.n_groups == 5
+
+
+def test_action_that_could_not_be_taken_has_propensity_0(tmp_path: Path) -> None:
+    roles = Roles(action="sent", reward="opened", propensity={"no": "p_no", "yes": "p_yes"}, context=("age",))
+    log = read_log(written(tmp_path, replaced(2, "0.4,0.6", "0,1")), roles)
+    assert log.design is not None
+    np.testing.assert_array_equal(log.design[1], [0, 1])
+    assert log.propensities.tolist() == [0.4, 1.0, 0.6, 0.4, 0.6]
+
+
+def dated(times: Any) -> Any:
+    columns = {
+        "a": [0, 1, 0],
+        "r": [0.0, 1.0, 0.0],
+        "p": [0.5] * 3,
+        "x": [1, 2, 3],
+        "who": [0, 1, 1],
+        "t": times,
+    }
+    return log_from_columns(
+        columns, Roles(action="a", reward="r", propensity="p", cluster="who", time="t", context=("x",))
+    )
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2026-03-02", "2026-03-01", "2026-03-04"],
+        ["2026-03-02T08:30", "2026-03-02T08:29:59.5", "2026-03-03 00:00"],
+        ["2026-03-02T08:30:00Z", "2026-03-02T08:30:00+02:00", "2026-03-02T12:00:00+02:00"],
+        [date(2026, 3, 2), date(2026, 3, 1), date(2026, 3, 4)],
+        [datetime(2026, 3, 2), datetime(2026, 3, 1), datetime(2026, 3, 4)],
+        pd.to_datetime(["2026-03-02", "2026-03-01", "2026-03-04"]),
+        np.array(["2026-03-02", "2026-03-01", "2026-03-04"], dtype="datetime64[ns]"),
+    ],
+    ids=["dates", "datetimes", "zones", "date", "datetime", "pandas", "numpy"],
+)
+def test_dates_and_datetimes_order_the_rounds(times: Any) -> None:
+    log = dated(times)
+    assert log.contexts[:, 0].tolist() == [2, 1, 3]
+    assert log.times is not None
+    assert (np.diff(log.times) > 0).all()
+
+
+def test_a_day_is_as_long_in_every_form() -> None:
+    for first, last in (("2026-03-01", "2026-03-02"), ("2026-03-01T00:00Z", "2026-03-02T02:00+02:00")):
+        log = dated([first, first, last])
+        assert log.times is not None
+        assert log.times[2] - log.times[0] == 86400
+
+
+def test_times_with_and_without_zone_are_not_mixed() -> None:
+    with pytest.raises(BadLogError, match=r"row 2: column 't' must have a time zone in every row or in none"):
+        dated(["2026-03-01T08:30Z", "2026-03-01T08:30", "2026-03-01T08:30"])
 
 
 def test_context_is_every_column_without_another_role(tmp_path: Path) -> None:
@@ -135,6 +192,22 @@ BAD = {
     "missing propensity": (replaced(4, "1,0.4", "1,"), BY_COLUMN, "row 4: column 'p' must not be empty"),
     "constants off one": (GOOD, ("--propensity", "no=0.4,yes=0.5"), "must sum to one over the actions"),
     "row off one": (replaced(4, "0.4,0.6", "0.4,0.7"), PER_ACTION, "row 4: propensities must sum to one"),
+    "row below 0": (replaced(4, "0.4,0.6", "1.4,-0.4"), PER_ACTION, "row 4: propensities must be between 0"),
+    "taken with 0": (
+        replaced(4, "0.4,0.6", "0.0,1.0"),
+        PER_ACTION,
+        "row 4: propensity of the action taken, 'no', must be above 0, the propensities",
+    ),
+    "time in words": (
+        replaced(1, "u1,1", "u1,monday"),
+        BY_COLUMN,
+        "row 1: column 'day' must hold numbers th",
+    ),
+    "numbers and dates": (
+        replaced(4, "u2,3", "u2,2026-03-01"),
+        BY_COLUMN,
+        "row 4: column 'day' must hold a finite number, got '2026-03-01'",
+    ),
     "time backwards": (
         replaced(4, "u2,3", "u2,0"),
         BY_COLUMN,

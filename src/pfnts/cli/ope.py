@@ -22,6 +22,8 @@ from pfnts.ope.identity import Identity
 PAPER = ("pfn-ts", "lin-ts", "rf-ts", "xgboost-ts", "bf-ts")
 QUICK = ("pfn-ts", "lin-ts", "ts")
 EXAMPLES = ("drinkless", "drinkless-sim")
+_WHOLE = 30
+"""Characters of a value and its interval up to which three of them have room beside a name."""
 
 
 def ope(
@@ -93,6 +95,7 @@ def ope(
             done = replay_with_bars(rounds, planned, store)
             found = values(rounds, done)
             console.print(value_table(found))
+            console.print(weight_table(found))
             console.print(verdict(found))
             if log == "drinkless":
                 console.print("The paper: PFN-TS is best at the end, BFTS is ahead on shorter horizons.")
@@ -247,12 +250,29 @@ def action_table(log: Log) -> Table:
 
 
 def value_table(found: Sequence[PolicyValue]) -> Table:
-    """Estimated values with their intervals."""
-    table = Table(title="Estimated value of a round, 95 % interval")
-    for heading in VALUE_HEADER:
-        table.add_column(heading, justify="left" if heading in ("policy", "person as") else "right")
-    for value in found:
-        table.add_row(*value_row(value))
+    """Estimated values with their intervals beneath them: narrow enough for a terminal of 80 columns."""
+    return _columns(
+        found, ("policy", "SNIPS", "SNIPS on average", "DR"), "Estimated value of a round, 95 % interval"
+    )
+
+
+def weight_table(found: Sequence[PolicyValue]) -> Table:
+    """What the estimates rest on."""
+    headings = ("policy", "person as", "matches", "effective rounds", "max weight", "seconds")
+    return _columns(found, headings, "What the estimates rest on")
+
+
+def _columns(found: Sequence[PolicyValue], headings: Sequence[str], title: str) -> Table:
+    """Some columns of the table of policies; what is too wide is folded, never cut off."""
+    rows = [dict(zip(VALUE_HEADER, value_row(value), strict=True)) for value in found]
+    table = Table(title=title)
+    for heading in headings:
+        words = heading in ("policy", "person as")
+        # Long names give way first, and numbers only where they are very long themselves.
+        whole = not words and all(len(row[heading]) <= _WHOLE for row in rows)
+        table.add_column(heading, justify="left" if words else "right", overflow="fold", no_wrap=whole)
+    for row in rows:
+        table.add_row(*(row[heading].replace(" [", "\n[") for heading in headings))
     return table
 
 

@@ -47,7 +47,7 @@ class Log:
     propensities: Vector
     """(T,) probability with which the logging policy took the action that it took."""
     design: Matrix | None = None
-    """(T, K) logging probabilities of all actions, where they are known."""
+    """(T, K) logging probabilities of all actions, where they are known; 0 where one could not be taken."""
     clusters: Codes | None = None
     """(T,) number of the person that a round belongs to, from 0; None where rounds are independent."""
     times: Vector | None = None
@@ -76,7 +76,10 @@ class Log:
             raise ValueError("rewards must be finite")
         _check_probabilities("propensities", self.propensities)
         if self.design is not None:
-            _check_probabilities("design", self.design)
+            if not ((self.design >= 0) & (self.design <= 1)).all():
+                raise ValueError(
+                    f"design must be between 0 and 1, got {self.design.min()} to {self.design.max()}"
+                )
             if self.design.shape != (self.rounds, self.n_arms) or not np.allclose(self.design.sum(1), 1):
                 raise ValueError("design must be (T, K), each row summing to one")
 

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,12 @@ class Roles:
     """Column of the reward."""
     propensity: str | Mapping[str, float | str]
     """Column with the probability of the action taken; or for each action its constant probability, or the
-    column of its probability."""
+    column of its probability, 0 where it could not be taken."""
     cluster: str | None = None
     """Column of the person; rounds are independent when left out."""
     time: str | None = None
-    """Column by which rounds are ordered, people interleaved; the rows' own order when left out."""
+    """Column by which rounds are ordered, people interleaved: numbers, or ISO dates or datetimes; the
+    rows' own order when left out."""
     context: tuple[str, ...] | None = None
     """Columns that policies see; all that have no other role when left out."""
 
@@ -108,7 +110,7 @@ def log_from_columns(columns: Columns, roles: Roles) -> Log:
         people = [str(_present(columns, roles.cluster, i)) for i in range(len(labels))]
         clusters = numbered(np.unique(np.array(people), return_inverse=True)[1].astype(np.int64))
     if roles.time is not None:
-        times = _numbers(columns, roles.time)
+        times = _times(columns, roles.time)
         _check_sorted(columns[roles.time], times, clusters, roles)
     features, contexts = _contexts(columns, roles)
     log = Log(contexts, features, arms, actions, rewards, propensities, design, clusters, times)
@@ -201,16 +203,22 @@ def _propensities(
     for k, value in enumerate(roles.propensity.values()):
         design[:, k] = _numbers(columns, value) if isinstance(value, str) else float(value)
     constant = all(not isinstance(value, str) for value in roles.propensity.values())
-    for i in np.flatnonzero(~((design > 0) & (design <= 1)).all(1)).tolist():
+    for i in np.flatnonzero(~((design >= 0) & (design <= 1)).all(1)).tolist():
         raise BadLogError(
-            f"{_where(i, constant)}propensities must be above 0 and at most 1, got {_listed(design[i])}"
+            f"{_where(i, constant)}propensities must be between 0 and 1, got {_listed(design[i])}"
         )
     for i in np.flatnonzero(np.abs(design.sum(1) - 1) > _SUM).tolist():
         raise BadLogError(
             f"{_where(i, constant)}propensities must sum to one over the actions {list(arms)}, "
             f"{_listed(design[i])} sum to {design[i].sum():g}"
         )
-    return np.asarray(design[np.arange(rows), actions], dtype=np.float64), design
+    taken = np.asarray(design[np.arange(rows), actions], dtype=np.float64)
+    for i in np.flatnonzero(taken == 0).tolist():
+        raise BadLogError(
+            f"row {i + 1}: propensity of the action taken, {arms[actions[i]]!r}, must be above 0, "
+            f"the propensities of {list(arms)} are {_listed(design[i])}"
+        )
+    return taken, design
 
 
 def _where(i: int, constant: bool) -> str:
@@ -269,6 +277,43 @@ def _numbers(columns: Columns, name: str) -> Vector:
             )
         numbers[i] = number
     return numbers
+
+
+def _times(columns: Columns, name: str) -> Vector:
+    """Numbers (T,) as they are, dates and datetimes as seconds; the first row decides which."""
+    first = _instant(_present(columns, name, 0))
+    if first is None and _number(columns[name][0]) is not None:
+        return _numbers(columns, name)
+    seconds = np.empty(len(columns[name]))
+    for i in range(len(seconds)):
+        moment = _instant(_present(columns, name, i))
+        if moment is None or first is None:
+            raise BadLogError(
+                f"row {i + 1}: column {name!r} must hold numbers throughout, or ISO dates or datetimes, "
+                f"such as 2026-03-01 or 2026-03-01T08:30, got {columns[name][i]!r}"
+            )
+        if (moment.tzinfo is None) != (first.tzinfo is None):
+            raise BadLogError(
+                f"row {i + 1}: column {name!r} must have a time zone in every row or in none, "
+                f"got {columns[name][i]!r} after {columns[name][0]!r}"
+            )
+        seconds[i] = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return seconds
+
+
+def _instant(value: Any) -> datetime | None:
+    """A moment, midnight for a date; None where the value is neither that nor its ISO form."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    # Digits alone are a number, although 20260301 is a date in a form of ISO, too.
+    if isinstance(value, str) and _number(value) is None:
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
+    return value if isinstance(value, datetime) else None
 
 
 def _present(columns: Columns, name: str, i: int) -> Any:
