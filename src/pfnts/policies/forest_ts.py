@@ -36,7 +36,7 @@ class EnsembleTS(RefittingPolicy[Indices]):
         nu: float,
         refresh: float,
         warmup: int,
-        explore: float,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if layout not in ("disjoint", "joint"):

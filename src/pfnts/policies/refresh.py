@@ -107,7 +107,7 @@ class RefittingPolicy(Policy, Generic[T]):
         *,
         refresh: float,
         warmup: int,
-        explore: float,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if warmup < 1:

@@ -108,7 +108,7 @@ class RidgePolicy(Policy):
         penalty: float,
         intercept: bool,
         warmup: int,
-        explore: float,
+        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if not penalty > 0 or not np.isfinite(penalty):
