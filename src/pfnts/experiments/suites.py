@@ -4,30 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from pfnts.experiments.published import OPENML, SYNTHETIC
 from pfnts.experiments.spec import PolicySpec, RunSpec, plan
 
 QUICK_HORIZON, QUICK_REPLICATIONS = 500, 2
 
-SYNTHETIC = (
-    "friedman",
-    "friedman-heteroscedastic",
-    "friedman-sparse",
-    "friedman-sparse-disjoint",
-    "friedman2",
-    "friedman3",
-    "linear",
-    "synbart",
-)
-OPENML = (
-    "openml-adult",
-    "openml-covertype",
-    "openml-eeg-eye-state",
-    "openml-gas-drift",
-    "openml-magic-telescope",
-    "openml-mushroom",
-    "openml-page-blocks",
-    "openml-shuttle",
-)
 CONTEXT = ("wheel-0.5", "wheel-0.9", "wheel-0.99", "friedman-disjoint", "steps", "sines", "logistic")
 
 SLOW = ("bf-ts", "neural-ts")

@@ -40,7 +40,7 @@ def test_growing_in_pieces_equals_at_once() -> None:
     said = [pieces.extend(X[:, a:b], y[:, a:b]) for a, b in pairwise(cuts)]
     torch.testing.assert_close(torch.cat(said, 1), at_once, atol=1e-10, rtol=0)
     for size in (0, 1, 30, 120):
-        torch.testing.assert_close(pieces.opinions(X, size), whole.opinions(X, size), atol=1e-10, rtol=0)
+        torch.testing.assert_close(pieces.opinions(X, [size]), whole.opinions(X, [size]), atol=1e-10, rtol=0)
 
 
 def test_asking_later_gives_what_was_said_then() -> None:
@@ -48,7 +48,7 @@ def test_asking_later_gives_what_was_said_then() -> None:
     regressions = Regressions()
     said = regressions.extend(X, y)
     for row in (0, 5, 77):
-        torch.testing.assert_close(regressions.opinions(X[:, row : row + 1], row)[:, 0], said[:, row])
+        torch.testing.assert_close(regressions.opinions(X[:, row : row + 1], [row])[:, 0], said[:, row])
 
 
 def test_opinions_on_far_contexts_and_with_missing_cells_stay_finite() -> None:
@@ -57,7 +57,7 @@ def test_opinions_on_far_contexts_and_with_missing_cells_stay_finite() -> None:
     regressions = Regressions()
     regressions.extend(X, y)
     far = torch.full((2, 1, 3), 8.0, dtype=torch.float64)
-    assert regressions.opinions(far, 120).abs().max() <= LIMIT
+    assert regressions.opinions(far, [120]).abs().max() <= LIMIT
     assert torch.isfinite(regressions.extend(X, y)).all()
 
 

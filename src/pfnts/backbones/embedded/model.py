@@ -137,8 +137,13 @@ class Sight:
     @staticmethod
     def of(data: int, stretches: Sequence[range], *, device: torch.device) -> Sight:
         """The start row and the rows before the one asked for are seen."""
-        asked = torch.cat([torch.arange(s.start, s.stop, device=device) for s in stretches])
+        asked = rows_of(stretches, device=device)
         return Sight(data, stretches, asked, torch.cat([torch.arange(data, device=device), asked]))
+
+
+def rows_of(stretches: Sequence[range], *, device: torch.device | str) -> Tensor:
+    """All rows of some stretches, one after the other."""
+    return torch.cat([torch.arange(s.start, s.stop, device=device) for s in stretches])
 
 
 WAVES = 8

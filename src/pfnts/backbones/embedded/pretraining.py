@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from pfnts.backbones.embedded.dice import Dice
-from pfnts.backbones.embedded.model import Architecture, CausalPFN
+from pfnts.backbones.embedded.model import Architecture, CausalPFN, rows_of
 from pfnts.backbones.embedded.muon import Muon
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.prior import Tables, draw_tables
@@ -172,7 +172,7 @@ def training_loss(network: CausalPFN, tables: Tables, dice: Dice) -> Tensor:
     norm = Normalisation.of(tables.X[:, :k], tables.y[:, :k])
     X, y = norm.contexts(tables.X), norm.targets(tables.y)
     stretches = draw_stretches(rows, dice)
-    asked = torch.cat([torch.arange(s.start, s.stop, device=dice.device) for s in stretches])
+    asked = rows_of(stretches, device=dice.device)
     identity = dice.normal(batch, features, network.architecture.identity)
     mean, quantiles = network(X, y, identity, stretches)
     true_mean, again = norm.targets(tables.mean[:, asked]), norm.targets(tables.again[:, :, asked])

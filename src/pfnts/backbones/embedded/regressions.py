@@ -7,6 +7,8 @@ penalties each. Coefficients are refitted at sizes that grow geometrically: n ro
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -64,12 +66,13 @@ class Regressions:
         )
 
     @torch.no_grad()
-    def opinions(self, X: Tensor, size: int) -> Tensor:
-        """Opinions on contexts X (B, q, P) from the first ``size`` rows, (B, q, 6)."""
-        return self._say(_bases(X), size)
+    def opinions(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 6), sizes outside."""
+        bases = _bases(X)
+        return torch.cat([self._say(bases, size) for size in sizes], 1)
 
     def _say(self, bases: list[Tensor], size: int) -> Tensor:
-        fits = sum(s <= size for s in self._sizes)
+        fits = bisect_right(self._sizes, size)
         if not fits:
             return bases[0].new_zeros(*bases[0].shape[:2], OPINIONS)
         pairs = zip(bases, self._coefficients[fits - 1], strict=True)

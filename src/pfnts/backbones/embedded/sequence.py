@@ -204,10 +204,7 @@ class _Cache:
         h = cells.repeat(1, len(sizes), 1, 1)  # (1, S * q, P, c)
         for column, across in zip(network.columns, network.across, strict=True):
             h = across(attend(column, h))
-        exact = self._exact(x[None])
-        opinions = torch.cat(
-            [self._regressions.opinions(exact, t) for t in sizes], 1
-        ).float()  # (1, S * q, 6)
+        opinions = self._regressions.opinions(self._exact(x[None]), sizes).float()  # (1, S * q, 6)
         h = (network.readout(h) + network.target.unknown + network.opinion(opinions))[:, :, None]
         for block in network.in_context:
             h = attend(block, h)
