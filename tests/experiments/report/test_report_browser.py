@@ -101,7 +101,7 @@ def tried(page: Path, folder: Path, *, width: int = 1200) -> dict[str, Any]:
         [
             str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
             f"--user-data-dir={folder / 'profile'}", "--window-size=1300,950",
-            "--virtual-time-budget=5000", "--dump-dom", frame.as_uri(),
+            "--virtual-time-budget=20000", "--dump-dom", frame.as_uri(),
         ],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
