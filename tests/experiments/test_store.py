@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,9 @@ import pytest
 
 from pfnts.experiments import CorruptRunError, PolicySpec, RunSpec, RunStore, run
 from pfnts.experiments import store as store_module
+from pfnts.experiments.spec import Option, _settings
+from pfnts.experiments.store import run_key
+from pfnts.policies import PFNTS, Shrunk
 from pfnts.simulation import Trajectory
 
 SPEC = RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=0, seed=42)
@@ -48,7 +52,11 @@ def test_run_json_says_what_produced_it(store: RunStore, trajectory: Trajectory)
     assert parameters["machine"]["cpu"]
     assert parameters["seconds"] == trajectory.seconds
     assert parameters["rounds"] == 30
-    assert parameters["producer"] == {"pfnts": parameters["versions"]["pfnts"], "format": "2"}
+    assert parameters["producer"] == {
+        "pfnts": parameters["versions"]["pfnts"],
+        "format": "2",
+        "settings": {"warmup": 0, "explore": 0.0, "schema": None},
+    }
     assert parameters["total_regret"] == pytest.approx(trajectory.total_regret)
 
 
@@ -81,6 +89,34 @@ def test_another_version_or_other_weights_is_another_run(
     store.save(SPEC, trajectory)
     monkeypatch.setattr(store_module, "producer", lambda spec: producer)
     assert SPEC not in store
+
+
+@pytest.mark.parametrize(
+    "options", [{"refresh": 1.5}, {"base": 2}, {"variance": "shrunk"}, {"device": "cpu"}]
+)
+def test_default_said_aloud_is_the_same_run(options: dict[str, Option]) -> None:
+    said = RunSpec("friedman", PolicySpec.of("pfn-ts", **options), horizon=30, replication=0, seed=42)
+    assert run_key(said) == run_key(replace(said, policy=PolicySpec("pfn-ts")))
+
+
+@pytest.mark.parametrize("options", [{"refresh": 2}, {"base": 3}, {"variance": "subclt"}, {"device": "cuda"}])
+def test_option_other_than_the_default_is_another_run(options: dict[str, Option]) -> None:
+    said = RunSpec("friedman", PolicySpec.of("pfn-ts", **options), horizon=30, replication=0, seed=42)
+    assert run_key(said) != run_key(replace(said, policy=PolicySpec("pfn-ts")))
+
+
+@pytest.mark.parametrize(("maker", "option", "value"), [(PFNTS, "refresh", 1.75), (Shrunk, "nu0", 7.0)])
+def test_changed_default_is_another_run(
+    maker: type, option: str, value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = RunSpec("friedman", PolicySpec("pfn-ts"), horizon=30, replication=0, seed=42)
+    before = run_key(spec)
+    with monkeypatch.context() as changed:
+        changed.setitem(maker.__init__.__kwdefaults__, option, value)  # type: ignore[misc]
+        _settings.cache_clear()
+        assert run_key(spec) != before
+    _settings.cache_clear()
+    assert run_key(spec) == before
 
 
 def test_iterating_reads_everything_back(store: RunStore, trajectory: Trajectory) -> None:

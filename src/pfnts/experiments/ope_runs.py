@@ -74,12 +74,19 @@ class ReplaySpec:
         }
 
     def key(self) -> str:
-        """Hash what decides the outcome: the above, the package's version, weights, own files."""
-        producer = {"pfnts": version("pfnts"), "format": _FORMAT, "backbone": self.policy.backbone()}
+        """Hash what decides the outcome: the above, all settings, the version, weights, own files."""
+        producer = {
+            "pfnts": version("pfnts"),
+            "format": _FORMAT,
+            "settings": self.policy.settings(),
+            "backbone": self.policy.backbone(),
+        }
         sources = self.policy.sources()
         if sources is not None:
             producer["sources"] = sources
-        text = json.dumps({**self.describe(), "producer": producer}, sort_keys=True)
+        # By name only: the options are among the settings, where one that equals its default is none.
+        description = {**self.describe(), "policy": self.policy.name}
+        text = json.dumps({**description, "producer": producer}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

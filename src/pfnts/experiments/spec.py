@@ -15,6 +15,7 @@ from numpy.random import Generator, SeedSequence
 from pfnts import backbones, environments, policies
 from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
+from pfnts.experiments.settings import settings_of
 
 Option = bool | int | float | str | None
 
@@ -110,6 +111,16 @@ class PolicySpec:
     def backbone(self) -> str | None:
         """Name the backbone behind the policy, and its weights where it can tell them apart."""
         return _backbone(self)
+
+    def settings(self) -> dict[str, Any]:
+        """All settings of the policy, defaults filled in, as plain JSON values.
+
+        Examples
+        --------
+        >>> PolicySpec.of("pfn-ts", refresh=1.5).settings() == PolicySpec("pfn-ts").settings()
+        True
+        """
+        return _settings(self)
 
     def sources(self, *others: str) -> str | None:
         """Hash the files of the user's own behind the policy, its backbone and other names, if any."""
@@ -218,6 +229,11 @@ def plan(
 
 
 @cache
+def _settings(spec: PolicySpec) -> dict[str, Any]:
+    return settings_of(_maker(spec), dict(spec.options))
+
+
+@cache
 def _backbone(spec: PolicySpec) -> str | None:
     backbone = _loaded_backbone(spec)
     if backbone is None:
@@ -227,10 +243,10 @@ def _backbone(spec: PolicySpec) -> str | None:
 
 @cache
 def _has_devices(spec: PolicySpec) -> bool:
-    policy, backbone = spec.build(arms=2), _loaded_backbone(spec)
+    policy, backbone = _maker(spec), _loaded_backbone(spec)
     # A policy may have the option, and a backbone that knows one place only.
-    makers = [policy] if backbone is None else [policy, backbone]
-    return all("device" in inspect.signature(type(maker)).parameters for maker in makers)
+    makers = [policy] if backbone is None else [policy, type(backbone)]
+    return all("device" in inspect.signature(maker).parameters for maker in makers)
 
 
 def _loaded_backbone(spec: PolicySpec) -> Backbone | None:
@@ -241,11 +257,18 @@ def _loaded_backbone(spec: PolicySpec) -> Backbone | None:
 @cache
 def _backbone_given(spec: PolicySpec) -> str | Backbone | None:
     # A default is nowhere in the options, so the policy's class is asked for it.
-    parameter = inspect.signature(type(spec.build(arms=2))).parameters.get("backbone")
+    parameter = inspect.signature(_maker(spec)).parameters.get("backbone")
     if parameter is None:
         return None
     given = dict(spec.options).get("backbone", parameter.default)
     return given if isinstance(given, str | Backbone) else None
+
+
+@cache
+def _maker(spec: PolicySpec) -> type[policies.Policy]:
+    # Without its device, which this machine need not have.
+    options = {option: value for option, value in spec.options if option != "device"}
+    return type(PolicySpec.of(spec.name, **options).build(arms=2))
 
 
 def _parse_value(text: str) -> Option:

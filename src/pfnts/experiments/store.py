@@ -125,14 +125,16 @@ class RunStore:
 
 
 def run_key(spec: RunSpec) -> str:
-    """Hash what decides a run's outcome: its description, the package's version, weights, own files."""
-    text = json.dumps({**spec.describe(), "producer": producer(spec)}, sort_keys=True)
+    """Hash what decides a run's outcome: its description, all settings, the version, weights, own files."""
+    # By name only: the options are among the settings, where one that equals its default is none.
+    description = {**spec.describe(), "policy": spec.policy.name}
+    text = json.dumps({**description, "producer": producer(spec)}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def producer(spec: RunSpec) -> dict[str, str]:
-    """Name the software that decides the outcome, beyond the description."""
-    software = {"pfnts": version("pfnts"), "format": str(_FORMAT)}
+def producer(spec: RunSpec) -> dict[str, Any]:
+    """Name the software and the settings that decide the outcome, beyond the description."""
+    software = {"pfnts": version("pfnts"), "format": str(_FORMAT), "settings": spec.policy.settings()}
     # What a run does not have is left out, so that it is found under the same key as ever.
     behind = {"backbone": spec.policy.backbone(), "sources": spec.policy.sources(spec.scenario)}
     return {**software, **{name: value for name, value in behind.items() if value is not None}}

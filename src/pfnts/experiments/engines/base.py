@@ -29,8 +29,8 @@ class Job:
 
     spec: RunSpec
     """What to run."""
-    producer: Mapping[str, str]
-    """The software it will be filed under; whoever runs it must have the same."""
+    producer: Mapping[str, Any]
+    """The software and settings it will be filed under; whoever runs it must have the same."""
     data: Path | None = None
     """Folder with the tables of OpenML scenarios."""
     device: str = "cpu"
@@ -79,7 +79,7 @@ def work(job: Job, progress: Progress) -> Finished | Failure:
         here = producer(job.spec)
         if here != job.producer:
             raise RuntimeError(
-                f"pfnts, its weights and modules of your own must be the same on every machine, "
+                f"pfnts, its weights, defaults and modules of your own must be the same on every machine, "
                 f"got {here} on this one and "
                 f"{dict(job.producer)} where the runs are kept"
             )

@@ -1,0 +1,51 @@
+"""Settings of policies, defaults filled in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from pfnts import policies
+from pfnts.encodings import Threshold
+from pfnts.experiments import PolicySpec
+from pfnts.experiments.settings import settings_of
+from pfnts.policies import PFNTS
+
+
+class Own:
+    def __init__(
+        self,
+        arms: int,
+        *,
+        encoding: str = "one-hot",
+        variance: str = "none",
+        layers: Sequence[int] = (64, 64),
+        rule: object = Threshold(limit=7),
+        kind: type = int,
+    ) -> None: ...
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_settings_of_every_policy_survive_json(name: str) -> None:
+    settings = PolicySpec(name).settings()
+    assert json.loads(json.dumps(settings)) == settings
+    assert settings["explore"] == 0.0
+    assert not {"arms", "device"} & set(settings)
+
+
+def test_defaults_below_a_name_are_written_out() -> None:
+    settings = settings_of(PFNTS, {"variance": "subclt", "base": 1.5, "encoding": "threshold"})
+    assert settings["variance"] == {"name": "subclt", "settings": {"base": 1.5, "weights": "equal"}}
+    assert settings["encoding"]["settings"] == {"limit": Threshold().limit}
+
+
+def test_words_of_a_policy_of_ones_own_stay_as_they_are() -> None:
+    assert settings_of(Own, {"layers": [8]}) == {
+        "encoding": "one-hot",
+        "variance": "none",
+        "layers": [8],
+        "rule": {"name": "Threshold", "settings": {"limit": 7}},
+        "kind": "int",
+    }
