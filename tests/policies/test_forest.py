@@ -37,12 +37,10 @@ def booster(X: np.ndarray, y: np.ndarray) -> Any:
     return xgboost.train(parameters, xgboost.DMatrix(X, label=y - y.mean()), num_boost_round=12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 200])
-def test_forest_leaves_and_mean_equal_scikit_learn(n: int, rng: Generator) -> None:
-    X, y = data(rng, n, missing=0.0 if n < 3 else 0.1)
-    queries, _ = data(rng, 300)
-    if n < 3:
-        queries = np.nan_to_num(queries)
+@pytest.mark.parametrize(("n", "missing"), [(1, 0.0), (2, 0.0), (7, 0.0), (200, 0.0), (7, 0.1), (200, 0.1)])
+def test_forest_leaves_and_mean_equal_scikit_learn(n: int, missing: float, rng: Generator) -> None:
+    X, y = data(rng, n, missing=missing)
+    queries, _ = data(rng, 300, missing=missing)
     library = forest(X, y, seed=4)
     ensemble = fit_forest(X, y, **FOREST, seed=4)
     leaves = ensemble.leaves(queries)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pfnts.policies.base import Matrix, Vector
 from pfnts.policies.leaf_statistics import Indices, LeafStatistics, Trees, grouped
@@ -29,17 +30,9 @@ def fit_forest(X: Matrix, y: Vector, *, n_trees: int, min_leaf: int, seed: int) 
 
     So the mean of a draw is the forest's prediction.
     """
-    try:
-        from sklearn.ensemble import RandomForestRegressor
-    except ImportError as error:
-        raise ImportError(
-            'scikit-learn is missing, install the extra: pip install "pfnts[baselines]"'
-        ) from error
-    forest = RandomForestRegressor(n_estimators=n_trees, min_samples_leaf=min_leaf, random_state=seed)
     # Single precision is what a forest compares in, and centred targets lose nothing to large offsets.
     offset = float(y.mean())
-    forest.fit(X, y - offset)
-    fitted = [tree.tree_ for tree in forest.estimators_]
+    fitted = _forest(X.astype(np.float32), y - offset, n_trees=n_trees, min_leaf=min_leaf, seed=seed)
     trees = Trees.joined(
         [
             {
@@ -122,6 +115,34 @@ def staged_statistics(
     return LeafStatistics(
         count=count, mean=mean, scatter=scatter, offset=offset, scale=scale, penalty=penalty, boosted=True
     )
+
+
+def _forest(X: NDArray[np.float32], y: Vector, *, n_trees: int, min_leaf: int, seed: int) -> list[Any]:
+    """Trees of scikit-learn's random forest with that seed, in a third of its time where rows are few."""
+    try:
+        import sklearn
+        from sklearn.ensemble import RandomForestRegressor
+        from sklearn.tree import DecisionTreeRegressor
+    except ImportError as error:
+        raise ImportError(
+            'scikit-learn is missing, install the extra: pip install "pfnts[baselines]"'
+        ) from error
+    if np.isnan(X).any():
+        # A single tree takes missing values only together with the checks that are left out below.
+        forest = RandomForestRegressor(n_estimators=n_trees, min_samples_leaf=min_leaf, random_state=seed)
+        return [tree.tree_ for tree in forest.fit(X, y).estimators_]
+    # A forest makes its trees, their generators and its checks anew for each; here all trees share them.
+    random = np.random.RandomState(seed)
+    seeds = random.randint(np.iinfo(np.int32).max, size=n_trees)
+    tree = DecisionTreeRegressor(min_samples_leaf=min_leaf, random_state=random)
+    fitted = []
+    with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+        for own in seeds.tolist():
+            random.seed(own)
+            drawn = np.bincount(random.randint(0, len(y), len(y)), minlength=len(y))
+            random.seed(own)
+            fitted.append(tree.fit(X, y, sample_weight=drawn.astype(np.float64), check_input=False).tree_)
+    return fitted
 
 
 def _boosted_tree(tree: dict[str, Any]) -> dict[str, Any]:
