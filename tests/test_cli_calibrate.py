@@ -21,7 +21,7 @@ def pfnts(*arguments: str | Path, code: int = 0) -> str:
 
 def test_table_and_files(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "folder"
-    text = pfnts("calibrate", "--backbone", "linear", "--no-bart", "--quick", "--out", out)
+    text = pfnts("calibrate", "--backbone", "linear", "--no-bart", "--quick", "--workers", "1", "--out", out)
     assert "linear, shrunk" in text
     assert "2 replications" in text
     assert "n = 256" in text
@@ -32,7 +32,7 @@ def test_table_and_files(tmp_path: Path) -> None:
 
 
 def test_sizes_and_replications_may_be_chosen(tmp_path: Path) -> None:
-    options = ["--backbone", "linear", "--no-bart", "--out", tmp_path]
+    options = ["--backbone", "linear", "--no-bart", "--workers", "1", "--out", tmp_path]
     text = pfnts("calibrate", *options, "--quick", "--sizes", "8,32", "--replications", "3")
     assert "3 replications" in text
     assert "n = 8" in text
@@ -48,7 +48,7 @@ def test_sizes_and_replications_may_be_chosen(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_told_in_a_sentence(arguments: list[str], message: str, tmp_path: Path) -> None:
-    text = pfnts("calibrate", "--no-bart", *arguments, "--out", tmp_path, code=2)
+    text = pfnts("calibrate", "--no-bart", "--workers", "1", *arguments, "--out", tmp_path, code=2)
     assert message in text
     assert "Traceback" not in text
 

@@ -24,6 +24,7 @@ from pfnts.experiments.calibration import (
     calibrate,
     draw_history,
 )
+from pfnts.experiments.calibration_cells import calibrate_cells
 from pfnts.experiments.calibration_report import (
     by_method,
     coverage_figure,
@@ -253,3 +254,12 @@ def test_picture_is_written_the_same_twice(tmp_path: Path) -> None:
 def test_picture_needs_rows(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="rows must hold at least one row, got none"):
         coverage_figure([], tmp_path / "coverage.png")
+
+
+def test_cells_in_processes_give_the_rows_of_one_process() -> None:
+    asked: dict[str, Any] = {"backbones": ["linear"], "bart": False, "sizes": [8, 16], "replications": 2}
+    done: list[tuple[str, int]] = []
+    cells = calibrate_cells(**asked, seed=7, workers=2, listener=lambda *cell: done.append(cell))
+    whole = calibrate(**asked, seed=7)
+    assert [replace(row, seconds=0.0) for row in cells] == [replace(row, seconds=0.0) for row in whole]
+    assert sorted(done) == [("friedman", 8), ("friedman", 16), ("linear", 8), ("linear", 16)]

@@ -13,14 +13,17 @@ from rich.table import Table
 
 from pfnts import backbones
 from pfnts.cli.console import console, plain_errors
+from pfnts.cli.engine_options import Workers
 from pfnts.experiments.calibration import LEVEL, SIZES, TASKS, CoverageRow
 from pfnts.experiments.calibration import calibrate as run
+from pfnts.experiments.calibration_cells import calibrate_cells
 from pfnts.experiments.calibration_report import (
     by_method,
     coverage_figure,
     coverage_markdown,
     write_coverage_csv,
 )
+from pfnts.experiments.provenance import cores
 
 QUICK_SIZES = tuple(size for size in SIZES if size <= 256)
 QUICK_REPLICATIONS = 2
@@ -46,17 +49,20 @@ def calibrate(
     out: Annotated[
         Path, typer.Option(help="Folder for coverage.csv, .md and .png, and coverage_times.csv.")
     ] = Path("calibration"),
+    workers: Workers = None,
 ) -> None:
     """Check how often 95 % intervals for the mean reward hold it, and how long they are.
 
     As in the paper: arm 0 of linear and of friedman, rewards at random contexts, intervals at 50 others. Each
     backbone is asked for SubCLT intervals (subclt) and for those that PFN-TS uses unless told otherwise
-    (shrunk); BART is the reference. On two cores it takes about five minutes, most of them BART's.
+    (shrunk); BART is the reference. On two cores it takes a few minutes, most of them BART's.
     """
     chosen = _sizes(sizes, quick=quick)
     count = replications or (QUICK_REPLICATIONS if quick else 10)
     with plain_errors(ValueError, ImportError, OSError):
-        rows = calibrated_with_bar(backbone, bart=bart, sizes=chosen, replications=count, seed=seed)
+        rows = calibrated_with_bar(
+            backbone, bart=bart, sizes=chosen, replications=count, seed=seed, workers=workers
+        )
         console.print(coverage_table(rows))
         console.print(
             f"Share of the intervals that hold the mean reward, nominally {LEVEL:.2f}; their mean length.",
@@ -99,14 +105,35 @@ def coverage_table(rows: Sequence[CoverageRow]) -> Table:
 
 
 def calibrated_with_bar(
-    names: Sequence[str], *, bart: bool, sizes: Sequence[int], replications: int, seed: int
+    names: Sequence[str],
+    *,
+    bart: bool,
+    sizes: Sequence[int],
+    replications: int,
+    seed: int,
+    workers: int | None = None,
 ) -> list[CoverageRow]:
-    """Calibrate with a bar that says what is under way."""
+    """Calibrate with a bar that says what is under way, or with several workers what is done."""
+    # A mistake in a name shows here, not in another process.
     loaded = [backbones.load(name) for name in dict.fromkeys(names)]
-    steps = len(TASKS) * len(sizes) * replications * (len(loaded) + bart)
+    at_a_time = min(workers or cores(), len(TASKS) * len(sizes))
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("", total=steps)
+        bar = progress.add_task("")
+        if at_a_time > 1:
+            progress.update(bar, total=len(TASKS) * len(sizes), description="coverage of intervals")
+            return calibrate_cells(
+                backbones=list(dict.fromkeys(names)),
+                bart=bart,
+                sizes=sizes,
+                replications=replications,
+                seed=seed,
+                workers=at_a_time,
+                listener=lambda task, size: progress.update(
+                    bar, advance=1, description=f"{task}, {size:,} rows, done"
+                ),
+            )
+        progress.update(bar, total=len(TASKS) * len(sizes) * replications * (len(loaded) + bart))
         begun = 0
 
         def listener(task: str, size: int, number: int, model: str) -> None:

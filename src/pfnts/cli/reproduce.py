@@ -16,12 +16,13 @@ from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers
 from pfnts.cli.progress import run_with_bars
 from pfnts.cli.tables import obtainable
 from pfnts.experiments import FailedRunsError, PolicySpec, RunSpec, RunStore, engines
-from pfnts.experiments.calibration import SIZES
+from pfnts.experiments.calibration import BASE, SIZES, VARIANCES
 from pfnts.experiments.engines import Engine
 from pfnts.experiments.provenance import versions
 from pfnts.experiments.report import write_report
 from pfnts.experiments.reproduce import TARGETS, reproduction
 from pfnts.experiments.threads import one_thread
+from pfnts.policies.variance import described, estimator
 
 SEED = 42
 _CALIBRATED = ("linear", "embedded")
@@ -77,7 +78,7 @@ def reproduce(
         specs = obtainable(wanted.specs, store, data=data)
     with stoppable(specs, store):
         if wanted.coverage:
-            cover(store.root / "coverage", quick=quick)
+            cover(store.root / "coverage", quick=quick, workers=workers)
         failures = make_missing(specs, store, engine=chosen, data=data, device=device)
         with plain_errors(ValueError, ImportError, OSError):
             page = write_report(store.root, figures=figures)
@@ -100,7 +101,7 @@ def make_missing(
     return None
 
 
-def cover(out: Path, *, quick: bool) -> None:
+def cover(out: Path, *, quick: bool, workers: int | None) -> None:
     """Make the coverage diagnostics, unless those in the folder were made the same way."""
     sizes, replications = (QUICK_SIZES, QUICK_REPLICATIONS) if quick else (SIZES, 10)
     made = {
@@ -108,6 +109,7 @@ def cover(out: Path, *, quick: bool) -> None:
         "replications": replications,
         "seed": SEED,
         "backbones": [PolicySpec.of("pfn-ts", backbone=name).backbone() for name in _CALIBRATED],
+        "variances": [described(estimator(name, base=BASE)) for name in VARIANCES],
         "pfnts": versions()["pfnts"],
     }
     finished = out / "made.json"
@@ -116,7 +118,9 @@ def cover(out: Path, *, quick: bool) -> None:
         return
     finished.unlink(missing_ok=True)
     with plain_errors(ValueError, ImportError, OSError), one_thread():
-        rows = calibrated_with_bar(_CALIBRATED, bart=True, sizes=sizes, replications=replications, seed=SEED)
+        rows = calibrated_with_bar(
+            _CALIBRATED, bart=True, sizes=sizes, replications=replications, seed=SEED, workers=workers
+        )
         write_calibration(rows, out)
     # Last, so that what a killed process has left is made anew.
     finished.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")

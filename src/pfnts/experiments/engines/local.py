@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
-import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
 from pfnts.experiments.engines.base import Failure, Finished, Job, Listener, Results, work
+from pfnts.experiments.processes import belong_to_parent, one_thread_children
 from pfnts.experiments.provenance import cores
 from pfnts.experiments.spec import RunSpec
-
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class LocalEngine:
@@ -84,7 +81,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _environment(_ONE_THREAD):
+        with one_thread_children():
             self._process.start()
         theirs.close()
         self.spec: RunSpec
@@ -115,9 +112,7 @@ class _Worker:
 
 def _serve(connection: Connection) -> None:
     """Make runs as they are asked for, until nobody asks any more."""
-    # Ctrl-C in a terminal reaches every process; the parent answers for all of them.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    belong_to_parent()
     while True:
         try:
             job = connection.recv()
@@ -126,31 +121,8 @@ def _serve(connection: Connection) -> None:
         connection.send(work(job, lambda *report: connection.send(report)))
 
 
-def _end_with_parent() -> None:
-    """Leave when the parent has gone, even if it was killed: nobody is left to take the results."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-
 def _exit(code: int | None) -> str:
     if code is None or code >= 0:
         return f"exit status {code}"
     name = signal.Signals(-code).name
     return f"{name}, perhaps for want of memory" if name == "SIGKILL" else name
-
-
-@contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables for the processes started meanwhile: libraries read them when they are loaded."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
