@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.policies.base import Matrix, Vector
+from pfnts.policies.tree_draws import TreeDraws
 
 try:
     import jax
@@ -19,8 +20,8 @@ try:
 except ImportError as error:
     raise ImportError('bartz is missing, install the extra: pip install "pfnts[baselines]"') from error
 
-# Sizes to which queries are padded: each compiles once, and the largest does most of the work.
-_QUERIES = (1, 8, 64)
+# Numbers of constant columns for which bartz is prepared, beside all; of so few columns it is always all.
+_BARRED, _NARROW = (0, 16, 64), 16
 # bartz wants probabilities below 1; a root that does not split has a chance of one in a million.
 _ALMOST_ONE = 1 - 1e-6
 
@@ -119,23 +120,19 @@ class BartFit:
         width = np.nan_to_num(np.fmax.reduce(X, axis=0), nan=0.0) - self._low
         self._width = np.where(width > 0, width, 1.0)
         if self._reach > 0:
-            self._fit = self._sample((y - self._centre) / self._reach, self._scaled(X), seed)
+            fit = self._sample((y - self._centre) / self._reach, self._scaled(X), seed)
+            # bartz predicts by compiled code that walks every tree of every draw down all six levels.
+            trace = fit._main_trace
+            self._cuts = np.asarray(fit._binner._splits)
+            self._unit, self._offset = float(trace.leaf_unit), float(trace.offset)
+            self._trees = TreeDraws(*map(np.asarray, (trace.var_tree, trace.split_tree, trace.leaf_tree)))
 
     def draws(self, X: Matrix) -> Matrix:
         """Values of every draw at ``X`` (q, P), as (q, R)."""
         if not self._reach > 0:
             return np.full((len(X), self._settings.total), self._centre)
-        values = np.empty((len(X), self._settings.total))
-        start = 0
-        while start < len(X):
-            size = next((size for size in _QUERIES if size >= len(X) - start), _QUERIES[-1])
-            rows = self._scaled(X[start : start + size])
-            full = np.resize(rows, (size, rows.shape[1]))
-            with _quiet():
-                found = np.asarray(self._fit.predict(full.T, kind="latent_samples"))
-            values[start : start + size] = found.T[: len(rows)]
-            start += size
-        scaled: Matrix = self._centre + self._reach * values
+        values = self._trees.values(_binned(self._scaled(X), self._cuts))
+        scaled: Matrix = self._centre + self._reach * (self._offset + self._unit * values)
         return scaled
 
     def _sample(self, z: Vector, rows: NDArray[np.float32], seed: int) -> Any:
@@ -162,8 +159,7 @@ class BartFit:
                 seed=seed,
                 init_kw={
                     "p_nonterminal": settings.split_probabilities,
-                    # A fixed number of columns that may be constant: their true number would recompile.
-                    "filter_splitless_vars": width,
+                    "filter_splitless_vars": _barred(int((rows == rows[0]).all(axis=0).sum()), width),
                     # Padding would count towards a smallest leaf; the prior as written has none.
                     "min_points_per_decision_node": None,
                 },
@@ -173,6 +169,26 @@ class BartFit:
         """Columns to [0, 1] in double precision, then single; missing values to -1."""
         unit = (X - self._low) / self._width
         return np.where(np.isnan(unit), -1.0, np.clip(unit, -0.5, 1.5)).astype(np.float32)
+
+
+def _barred(constant: int, width: int) -> int:
+    """Round the number of constant columns up: each number compiles anew, and only large ones cost time.
+
+    Examples
+    --------
+    >>> [_barred(constant, 355) for constant in (0, 1, 50, 100)], _barred(0, 5)
+    ([0, 16, 64, 355], 5)
+    """
+    sizes = [size for size in _BARRED if size < width] if width > _NARROW else []
+    return next(size for size in (*sizes, width) if size >= constant)
+
+
+def _binned(rows: NDArray[np.float32], cuts: NDArray[np.float32]) -> NDArray[np.unsignedinteger]:
+    """Count the cut points (P, C) of each column below the values of ``rows`` (q, P)."""
+    bins = np.empty(rows.shape, dtype=np.min_scalar_type(cuts.shape[1]))
+    for j, column in enumerate(cuts):
+        bins[:, j] = np.searchsorted(column, rows[:, j])
+    return bins
 
 
 def _devices(chains: int) -> int | None:
