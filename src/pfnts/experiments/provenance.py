@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +15,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def provenance(*, device: str = "cpu") -> dict[str, Any]:
-    """Versions of the software at hand, and the machine it runs on, as plain JSON values.
+    """Versions of the software at hand, the machine it runs on, and the time now, as plain JSON values.
 
     Parameters
     ----------
@@ -24,12 +25,13 @@ def provenance(*, device: str = "cpu") -> dict[str, Any]:
     Examples
     --------
     >>> sorted(provenance())
-    ['machine', 'versions']
+    ['finished', 'machine', 'versions']
     >>> provenance()["machine"]["device"]
     'cpu'
     """
     machine = {"cpu": cpu_model(), "cores": cores(), "device": device_name(device)}
-    return {"versions": versions(), "machine": machine}
+    finished = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"versions": versions(), "machine": machine, "finished": finished}
 
 
 def device_name(device: str) -> str:
