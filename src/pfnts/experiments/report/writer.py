@@ -76,7 +76,7 @@ def write_report(
     out.mkdir(parents=True, exist_ok=True)
     sections = organize(outcomes)
     if sections:
-        _write_tables(out, sections)
+        write_tables(out, sections)
     if figures:
         _write_figures(out / "figures", sections)
     return write_index(
@@ -105,14 +105,29 @@ def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
         notes.append(
             f"Made by several versions of the package or of the weights, and shown once: {_count(again)}."
         )
+    other = [spec for spec in found if _is_of_another_time(spec, store)]
+    if other:
+        notes.append(
+            "Made with another version, other weights or other default settings than those at hand: "
+            f"{_count(other)}."
+        )
     return list(found.values()), notes
+
+
+def _is_of_another_time(spec: RunSpec, store: RunStore) -> bool:
+    """Whether the run would be made anew here; not known of a policy that cannot be built here."""
+    try:
+        return spec not in store
+    except (ImportError, ValueError):
+        return False
 
 
 def _count(runs: Collection[RunSpec]) -> str:
     return "1 run" if len(runs) == 1 else f"{len(runs)} runs"
 
 
-def _write_tables(out: Path, sections: Sequence[Section]) -> None:
+def write_tables(out: Path, sections: Sequence[Section]) -> None:
+    """Write all tables, as markdown, CSV and LaTeX."""
     _write(out, "regret", [regret_table(section) for section in sections], regret_csv(sections))
     _write(out, "times", [times_table(section) for section in sections], times_csv(sections))
     beside = list(paper_tables(sections).values())
@@ -131,7 +146,7 @@ def _write(out: Path, name: str, found: Sequence[tables.Table], numbers: str) ->
 def _write_figures(out: Path, sections: Sequence[Section]) -> None:
     titles = Counter(section.title for section in sections)
     for section in sections:
-        name = _file_name(section.title)
+        name = file_name(section.title)
         folder = out if titles[section.title] == 1 else out / str(section.horizon)
         page = page_figure(section)
         for suffix in ("svg", "pdf", "png"):
@@ -141,10 +156,17 @@ def _write_figures(out: Path, sections: Sequence[Section]) -> None:
         for scenario in section.scenarios:
             figure = scenario_figure(section, scenario)
             for suffix in ("svg", "pdf"):
-                save(figure, folder / f"{_file_name(scenario)}.{suffix}")
+                save(figure, folder / f"{file_name(scenario)}.{suffix}")
 
 
-def _file_name(title: str) -> str:
+def file_name(title: str) -> str:
+    """Turn a title into words with hyphens between them.
+
+    Examples
+    --------
+    >>> file_name("pfn-ts by base")
+    'pfn-ts-by-base'
+    """
     return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
 
 

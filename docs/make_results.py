@@ -1,0 +1,100 @@
+"""Writes the tables of results in README.md and results.md from the folder results of `pfnts report`."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from itertools import zip_longest
+from pathlib import Path
+
+from pfnts.experiments.published import OPENML, SYNTHETIC
+from pfnts.experiments.report.standing import Standing, standing_table, verdicts
+from pfnts.experiments.report.tables import markdown, number, spread
+
+ROOT = Path(__file__).parent.parent
+BEGIN = "<!-- results: written by docs/make_results.py -->"
+END = "<!-- end of results -->"
+
+
+def read(table: Path) -> list[Standing]:
+    """PFN-TS as it comes, at the paper's horizon."""
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["policy"] == "pfn-ts" and row["mean"]]
+    return [
+        Standing(
+            row["scenario"],
+            float(row["mean"]),
+            float(row["standard_error"] or math.nan),
+            int(row["replications"]),
+        )
+        for row in rows
+        if row["horizon"] == "10000" and " by " not in row["section"]
+    ]
+
+
+def short(found: list[Standing]) -> str:
+    """The paper's tasks, synthetic ones on the left and OpenML on the right."""
+    by_task = {each.task: each for each in found}
+    lines = [
+        _introduction([each for each in found if each.paper is not None]),
+        "",
+        "| synthetic | ours | paper | | OpenML | ours | paper | best of public libraries |",
+        "|---|---:|---:|---|---|---:|---:|---:|",
+    ]
+    for left, right in zip_longest(SYNTHETIC, OPENML):
+        cells = [*_cells(left, by_task), "", *_cells(right, by_task), _library(by_task.get(right))]
+        lines.append(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in cells)}|")
+    return "\n".join([*lines, "", *verdicts(found)])
+
+
+def long(found: list[Standing]) -> str:
+    """Every task in a row of its own."""
+    return "\n".join([markdown(standing_table(found)), *verdicts(found)])
+
+
+def fill(page: str, block: str) -> str:
+    """Put a block between the marks of a page."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page must have the lines {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{block}\n{END}{after}"
+
+
+def pages(root: Path = ROOT) -> dict[Path, str]:
+    """What README.md and results.md are to be."""
+    found = read(root / "results" / "regret.csv")
+    blocks = {root / "README.md": short(found), root / "docs" / "results.md": long(found)}
+    return {path: fill(path.read_text(encoding="utf-8"), block) for path, block in blocks.items()}
+
+
+def _introduction(found: list[Standing]) -> str:
+    most = max(each.replications for each in found)
+    fewer = [f"{each.task} {each.replications}" for each in found if each.replications < most]
+    runs = f"{most} replications" + (f" ({', '.join(fewer)})" if fewer else "")
+    return (
+        "Final regret of PFN-TS after 10,000 rounds, or as many as a table has rows, with the network that "
+        "comes in the package\nand default settings, beside the paper's, whose TabICL takes hours on a GPU: "
+        f"mean ± standard error of {runs}.\nThe folder [results](results/README.md) has the other policies "
+        "and tasks, times, machine and settings;\n[Results](docs/results.md) says what is missing."
+    )
+
+
+def _cells(task: str, found: dict[str, Standing]) -> list[str]:
+    each = found.get(task)
+    name = task.removeprefix("openml-")
+    if each is None or each.paper is None:
+        return [name, "", ""]
+    return [name, spread(each.mean, each.error), number(each.paper)]
+
+
+def _library(each: Standing | None) -> str:
+    return "" if each is None or each.libraries is None else number(each.libraries)
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        if path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)} written", file=sys.stderr)

@@ -1,0 +1,250 @@
+"""``write_results``: tables worth keeping beside the code, and a page that says how they were made."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pfnts.experiments.figures import save
+from pfnts.experiments.report import tables
+from pfnts.experiments.report.drawings import page_figure
+from pfnts.experiments.report.sections import Section, organize
+from pfnts.experiments.report.standing import standing_table, standings, verdicts
+from pfnts.experiments.report.tables import Cell, Table, csv_text, number
+from pfnts.experiments.report.writer import file_name, read_outcomes, write_tables
+from pfnts.experiments.spec import RunSpec
+from pfnts.experiments.store import RunStore
+
+_WHOLE = 5
+"""Replications of the paper."""
+_LIBRARIES = ("pfnts", "python", "numpy", "torch")
+_FILES = {
+    "regret": "final regret: mean ± standard error, the lowest in bold, the average rank",
+    "paper": "our regret beside the paper's, policy by policy",
+    "times": "mean wall-clock seconds of a run",
+    "runs": "every run: its regret, rounds, seconds and where it was made",
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is on record about a run, beside its outcome."""
+
+    spec: RunSpec
+    """What was run."""
+    about: Mapping[str, Any]
+    """Its ``run.json``."""
+
+    @property
+    def machine(self) -> str:
+        """Processor, cores and device in a line."""
+        machine = self.about.get("machine", {})
+        device = str(machine.get("device", "cpu"))
+        name = f"{machine.get('cpu', 'unknown processor')}, {machine.get('cores', '?')} cores"
+        return name if device.startswith("cpu") else f"{device}; {name}"
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """When it began and ended, in seconds since 1970, if that is known."""
+        if "finished" not in self.about:
+            return None
+        end = datetime.fromisoformat(self.about["finished"]).timestamp()
+        return end - float(self.about["seconds"]), end
+
+
+def write_results(root: str | os.PathLike[str], out: str | os.PathLike[str], *, figures: bool = True) -> Path:
+    """Write the tables of a report, a row for every run, a page of curves for each table and a README.
+
+    Parameters
+    ----------
+    root
+        Folder of a `RunStore`.
+    out
+        Where the files go.
+    figures
+        Whether to draw the curves, for which matplotlib is needed.
+
+    Returns
+    -------
+    The path of ``README.md``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pfnts.experiments import PolicySpec, plan, run_all
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     specs = plan(scenarios=["linear"], policies=[PolicySpec("ts"), PolicySpec("uniform")],
+    ...                  horizon=50, replications=2, seed=42)
+    ...     done = list(run_all(specs, store=RunStore(folder)))
+    ...     page = write_results(folder, f"{folder}/results", figures=False)
+    ...     sorted(path.name for path in page.parent.iterdir() if path.suffix in (".md", ".csv"))
+    ['README.md', 'regret.csv', 'regret.md', 'runs.csv', 'times.csv', 'times.md']
+    """
+    store, out = RunStore(root), Path(out)
+    outcomes, notes = read_outcomes(store)
+    if not outcomes:
+        raise ValueError(f"root must hold at least one finished run, got {store.root}, which holds none")
+    out.mkdir(parents=True, exist_ok=True)
+    sections = organize(outcomes)
+    made = _made(store)
+    write_tables(out, sections)
+    (out / "runs.csv").write_text(runs_csv(made), encoding="utf-8")
+    if figures:
+        for section in sections:
+            save(page_figure(section), out / f"{file_name(section.title)}-{section.horizon}.png")
+    page = out / "README.md"
+    page.write_text(_readme(sections, made, notes, out), encoding="utf-8")
+    return page
+
+
+def runs_csv(made: Sequence[Made]) -> str:
+    """Write every run in a row of its own."""
+    header = (
+        "scenario",
+        "policy",
+        "replication",
+        "seed",
+        "horizon",
+        "rounds",
+        "regret",
+        "seconds",
+        "made_on",
+    )
+    rows = [
+        (
+            each.spec.scenario,
+            each.spec.policy.label,
+            each.spec.replication,
+            each.spec.seed,
+            each.spec.horizon,
+            each.about["rounds"],
+            float(each.about["total_regret"]),
+            float(each.about["seconds"]),
+            each.machine,
+        )
+        for each in made
+    ]
+    return csv_text(header, rows)
+
+
+def busy(spans: Iterable[tuple[float, float]]) -> float:
+    """Seconds during which at least one of the spans lasted.
+
+    Examples
+    --------
+    >>> busy([(0.0, 10.0), (5.0, 12.0), (20.0, 21.0)])
+    13.0
+    """
+    total, until = 0.0, -math.inf
+    for begin, end in sorted(spans):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
+
+
+def _made(store: RunStore) -> list[Made]:
+    found: dict[RunSpec, Made] = {}
+    for path in sorted(store.root.glob("[!.]*_*_*_*/run.json")):
+        about = json.loads(path.read_text(encoding="utf-8"))
+        spec = RunSpec.from_description(about)
+        # Of a run made twice, by two versions, that of the version at hand counts.
+        if spec not in found or path.parent == store.folder(spec):
+            found[spec] = Made(spec, about)
+    return list(found.values())
+
+
+def _readme(sections: Sequence[Section], made: Sequence[Made], notes: Sequence[str], out: Path) -> str:
+    lines = [
+        "# Results",
+        "",
+        "Written by `pfnts report RUNS --tables-only --out DIR` from finished runs; nothing here is edited "
+        "by hand. What the columns mean is in [the report](../docs/report.md), how to make the runs in "
+        "[Reproduce the paper](../docs/reproduce.md).",
+        "",
+    ]
+    found = standings(sections)
+    if found:
+        lines += [tables.markdown(standing_table(found)), *_paragraphs(verdicts(found))]
+    lines += ["## How they were made", "", tables.markdown(_machines(made))]
+    lines += _paragraphs([_software(made), *_fewer(sections), *notes])
+    lines += ["Settings, defaults included:", "", *_settings(made), ""]
+    lines += ["## Files", "", "| file | what it holds |", "|---|---|"]
+    for name, about in _FILES.items():
+        suffixes = [s for s in ("md", "csv", "tex") if (out / f"{name}.{s}").is_file()]
+        if suffixes:
+            lines.append(f"| {', '.join(f'[{name}.{s}]({name}.{s})' for s in suffixes)} | {about} |")
+    for section in sections:
+        picture = f"{file_name(section.title)}-{section.horizon}.png"
+        if (out / picture).is_file():
+            lines.append(f"| [{picture}]({picture}) | regret curves: {section.title} |")
+    return "\n".join([*lines, ""])
+
+
+def _machines(made: Sequence[Made]) -> Table:
+    groups: dict[tuple[str, str], list[Made]] = {}
+    for each in made:
+        groups.setdefault((each.machine, each.spec.policy.label), []).append(each)
+    rows = []
+    for (machine, policy), members in sorted(groups.items()):
+        spans = [each.span for each in members]
+        known = [span for span in spans if span is not None]
+        days = sorted({str(each.about["finished"])[:10] for each in members if "finished" in each.about})
+        rows.append(
+            (
+                Cell(machine),
+                Cell(policy),
+                Cell(" to ".join(dict.fromkeys([days[0], days[-1]])) if days else ""),
+                Cell(str(len(members))),
+                Cell(number(sum(float(each.about["seconds"]) for each in members))),
+                Cell(number(busy(known)) if len(known) == len(spans) else ""),
+            )
+        )
+    return Table(
+        caption="Where the runs were made",
+        header=("machine", "policy", "day", "runs", "seconds of all runs", "wall-clock seconds"),
+        rows=tuple(rows),
+        text_columns=3,
+        notes=("Wall-clock: while at least one of these was under way; others may have run beside them.",),
+    )
+
+
+def _software(made: Sequence[Made]) -> str:
+    described: dict[str, None] = {}
+    for each in made:
+        found = each.about.get("versions", {})
+        parts = [f"{name} {found[name]}" for name in _LIBRARIES if name in found]
+        backbone = each.about["producer"].get("backbone")
+        described[", ".join(parts if backbone is None else [*parts, f"backbone {backbone}"])] = None
+    seeds = sorted({each.spec.seed for each in made})
+    return f"Software: {'; '.join(sorted(described))}. Seed: {', '.join(map(str, seeds))}."
+
+
+def _fewer(sections: Sequence[Section]) -> list[str]:
+    short: dict[str, list[str]] = {}
+    for section in sections:
+        for (scenario, policy), row in section.cells.items():
+            if not section.axis and row.replications < _WHOLE:
+                short.setdefault(policy.label, []).append(f"{scenario} {row.replications}")
+    return [
+        f"Fewer than {_WHOLE} replications of {policy}: {', '.join(cells)}."
+        for policy, cells in short.items()
+    ]
+
+
+def _settings(made: Sequence[Made]) -> list[str]:
+    lines: dict[str, None] = {}
+    for each in made:
+        settings = each.about["producer"].get("settings")
+        if settings is not None:
+            lines[f"- `{each.spec.policy.label}`: `{json.dumps(settings)}`"] = None
+    return sorted(lines)
+
+
+def _paragraphs(sentences: Iterable[str]) -> list[str]:
+    return [line for sentence in sentences for line in (sentence, "")]

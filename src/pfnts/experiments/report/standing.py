@@ -1,0 +1,112 @@
+"""Where PFN-TS with our backbone stands: beside the paper's, and beside public libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pfnts.experiments.published import HORIZON, LIBRARIES, REGRET
+from pfnts.experiments.report.contents import LIBRARY
+from pfnts.experiments.report.sections import Section
+from pfnts.experiments.report.tables import Cell, Table, number, spread
+from pfnts.experiments.spec import PolicySpec
+
+OURS = PolicySpec("pfn-ts")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Final regret of PFN-TS, as it comes, on one task."""
+
+    task: str
+    """The scenario's name."""
+    mean: float
+    """Mean over replications."""
+    error: float
+    """Its standard error; NaN for a single replication."""
+    replications: int
+    """How many runs the mean is over."""
+
+    @property
+    def paper(self) -> float | None:
+        """What the paper reports for its PFN-TS."""
+        return REGRET[OURS.name].get(self.task)
+
+    @property
+    def libraries(self) -> float | None:
+        """The best of public libraries."""
+        return LIBRARIES.get(self.task)
+
+
+def standings(sections: Iterable[Section]) -> list[Standing]:
+    """List the tasks on which PFN-TS was run for as many rounds as in the paper."""
+    return [
+        Standing(scenario, row.mean, row.standard_error, row.replications)
+        for section in sections
+        if not section.axis and section.horizon == HORIZON
+        for scenario in section.scenarios
+        if (row := section.cells.get((scenario, OURS))) is not None
+    ]
+
+
+def standing_table(found: Sequence[Standing]) -> Table:
+    """Ours, the paper's and the libraries' side by side.
+
+    Examples
+    --------
+    >>> table = standing_table([Standing("openml-mushroom", 30.0, 2.0, 5)])
+    >>> [cell.text for cell in table.rows[0]]
+    ['openml-mushroom', '30.0 ± 2.0', '5', '37.0', '22.7']
+    """
+    return Table(
+        caption=f"PFN-TS as it comes: final regret, {HORIZON:,} rounds or as many as there are rows",
+        header=("task", "ours", "replications", "paper", LIBRARY),
+        rows=tuple(
+            (
+                Cell(each.task),
+                Cell(spread(each.mean, each.error), each.mean),
+                Cell(str(each.replications), each.replications),
+                _reference(each.paper, each.mean),
+                _reference(each.libraries, each.mean),
+            )
+            for each in found
+        ),
+        notes=(
+            "Mean ± standard error. Bold: lower than ours. Public libraries: the lowest of thirteen settings "
+            "(three seeds), picked for each task.",
+        ),
+    )
+
+
+def verdicts(found: Sequence[Standing]) -> list[str]:
+    """Say in a sentence for each reference on which tasks ours is lower, and on which not.
+
+    Examples
+    --------
+    >>> verdicts([Standing("linear", 178.0, 19.0, 5), Standing("synbart", 96.0, 18.0, 5)])
+    ["Ours is lower than the paper's PFN-TS on 1 of 2 tasks (linear), and not on synbart."]
+    """
+    references = {
+        "the paper's PFN-TS": [(each, each.paper) for each in found],
+        "the best of the public libraries": [(each, each.libraries) for each in found],
+    }
+    said = []
+    for name, pairs in references.items():
+        known = [(each, theirs) for each, theirs in pairs if theirs is not None]
+        below = [each.task for each, theirs in known if each.mean < theirs]
+        above = [each.task for each, theirs in known if each.mean >= theirs]
+        if known:
+            lower = f"Ours is lower than {name} on {len(below)} of {len(known)} tasks"
+            named = f" ({', '.join(below)})" if below and above else ""
+            said.append(f"{lower}{named}{f', and not on {_and(above)}' if above and below else ''}.")
+    return said
+
+
+def _reference(theirs: float | None, ours: float) -> Cell:
+    if theirs is None:
+        return Cell("")
+    return Cell(number(theirs), theirs, bold=theirs < ours)
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
