@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from pfnts.backbones.checks import check_levels, check_queries, check_rows, check_sizes
 from pfnts.backbones.embedded.columns import ColumnReduction
+from pfnts.backbones.embedded.cores import side_by_side
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.pretraining import quantile_levels
@@ -22,8 +23,10 @@ from pfnts.backbones.embedded.regressions import Regressions
 
 ROWS_AT_ONCE = {"cpu": 256, "cuda": 2048, "mps": 1024}
 """Rows added to the cache in one pass."""
-CELLS_AT_ONCE = {"cpu": 4096, "cuda": 262_144, "mps": 65_536}
-"""Query cells in one pass: on a CPU few enough for their tokens to stay near the processor."""
+QUERIES_AT_ONCE = {"cpu": 32, "cuda": 4096, "mps": 4096}
+"""Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
+CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
+"""Their cells, counted for every prefix size: what fits into memory."""
 
 
 class EmbeddedSequence:
@@ -83,8 +86,12 @@ class EmbeddedSequence:
             return said
         new = [t for t in dict.fromkeys(sizes) if t not in means and t != last] + [last]
         shown = cache.show(x)
-        at_once = max(1, CELLS_AT_ONCE[self._kind] // (len(new) * shown.shape[1]))
-        parts = [cache.predict(self._network, part, new) for part in shown.split(at_once)]
+        cells = CELLS_AT_ONCE[self._kind] // (len(new) * shown.shape[1])
+        at_once = max(1, min(QUERIES_AT_ONCE[self._kind], cells))
+        # How many cores there are must not matter here: another cut rounds differently.
+        cut = shown.chunk(math.ceil(len(x) / at_once))
+        each = side_by_side if self._kind == "cpu" else map
+        parts = list(each(lambda part: cache.predict(self._network, part, new), cut))
         mean = torch.cat([m for m, _ in parts], 1).double().cpu().numpy() * cache.y_scale + cache.y_centre
         quantiles = torch.cat([q for _, q in parts]).double().cpu().numpy() * cache.y_scale + cache.y_centre
         means |= dict(zip(new, mean, strict=True))
@@ -185,6 +192,7 @@ class _Cache:
             h = attend(block, h)
         self.rows += m
 
+    @torch.inference_mode()
     def predict(self, network: CausalPFN, x: Tensor, sizes: list[int]) -> tuple[Tensor, Tensor]:
         """Predict queries (q, P): means (S, q) after each prefix, and quantiles (q, Q) after the last."""
         q = len(x)
