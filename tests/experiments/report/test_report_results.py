@@ -55,7 +55,7 @@ def test_readme_says_where_we_stand_and_how_it_was_made(whole: Path, tmp_path: P
     assert "Ours is lower than the best of the public libraries on 0 of 1 tasks." in text
     # Three runs of two seconds, one second apart: from 8 to 12.
     assert "| big card; abacus, 3 cores | pfn-ts | 2026-01-02 | 3 | 6.0 | 4.0 |" in text
-    assert "Fewer than 5 replications of pfn-ts: linear 2, openml-mushroom 1." in text
+    assert "Fewer than 5 replications: pfn-ts (linear 2, openml-mushroom 1); ts (linear 1)." in text
     assert '"refresh": 1.5' in text
     assert "python 3.99, backbone embedded:" in text
     assert "[paper.md](paper.md), [paper.csv](paper.csv), [paper.tex](paper.tex)" in text

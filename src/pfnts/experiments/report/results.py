@@ -187,30 +187,34 @@ def _readme(sections: Sequence[Section], made: Sequence[Made], notes: Sequence[s
 
 
 def _machines(made: Sequence[Made]) -> Table:
-    groups: dict[tuple[str, str], list[Made]] = {}
+    groups: dict[str, dict[str, list[Made]]] = {}
     for each in made:
-        groups.setdefault((each.machine, each.spec.policy.label), []).append(each)
+        groups.setdefault(each.machine, {}).setdefault(each.spec.policy.label, []).append(each)
     rows = []
-    for (machine, policy), members in sorted(groups.items()):
-        spans = [each.span for each in members]
-        known = [span for span in spans if span is not None]
-        days = sorted({str(each.about["finished"])[:10] for each in members if "finished" in each.about})
-        rows.append(
-            (
-                Cell(machine),
-                Cell(policy),
-                Cell(" to ".join(dict.fromkeys([days[0], days[-1]])) if days else ""),
-                Cell(str(len(members))),
-                Cell(number(sum(float(each.about["seconds"]) for each in members))),
-                Cell(number(busy(known)) if len(known) == len(spans) else ""),
-            )
-        )
+    for machine, policies in sorted(groups.items()):
+        rows += [_machine_row(machine, policy, members) for policy, members in sorted(policies.items())]
+        if len(policies) > 1:
+            rows.append(_machine_row(machine, "all", [each for some in policies.values() for each in some]))
     return Table(
         caption="Where the runs were made",
         header=("machine", "policy", "day", "runs", "seconds of all runs", "wall-clock seconds"),
         rows=tuple(rows),
         text_columns=3,
         notes=("Wall-clock: while at least one of these was under way; others may have run beside them.",),
+    )
+
+
+def _machine_row(machine: str, policy: str, members: Sequence[Made]) -> tuple[Cell, ...]:
+    spans = [each.span for each in members]
+    known = [span for span in spans if span is not None]
+    days = sorted({str(each.about["finished"])[:10] for each in members if "finished" in each.about})
+    return (
+        Cell(machine),
+        Cell(policy),
+        Cell(" to ".join(dict.fromkeys([days[0], days[-1]])) if days else ""),
+        Cell(str(len(members))),
+        Cell(number(sum(float(each.about["seconds"]) for each in members))),
+        Cell(number(busy(known)) if len(known) == len(spans) else ""),
     )
 
 
@@ -231,10 +235,8 @@ def _fewer(sections: Sequence[Section]) -> list[str]:
         for (scenario, policy), row in section.cells.items():
             if not section.axis and row.replications < _WHOLE:
                 short.setdefault(policy.label, []).append(f"{scenario} {row.replications}")
-    return [
-        f"Fewer than {_WHOLE} replications of {policy}: {', '.join(cells)}."
-        for policy, cells in short.items()
-    ]
+    listed = "; ".join(f"{name} ({', '.join(cells)})" for name, cells in short.items())
+    return [f"Fewer than {_WHOLE} replications: {listed}."] if short else []
 
 
 def _settings(made: Sequence[Made]) -> list[str]:
