@@ -83,6 +83,10 @@ class Sequences:
     def columns(self, X: Matrix, arms: Sequence[int], variance: VarianceEstimator) -> list[AnyPosterior]:
         """Posterior (q,) of each arm at contexts ``X`` (q, P); a shared track answers for all at once."""
         if not self._layout.shared or not self._ready(0):
+            # Some backbones are faster if they know that several sequences will get the same question.
+            expect = getattr(self._backbone, "expect", None)
+            if expect is not None:
+                expect([self._track(arm).snapshot().sequence for arm in arms if self._ready(arm)], X)
             return [
                 variance.posterior(self._track(arm).snapshot(), X)
                 if self._ready(arm)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError, safe_open
 
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
-from pfnts.backbones.embedded.sequence import EmbeddedSequence
+from pfnts.backbones.embedded.sequence import EmbeddedSequence, answer_together
 from pfnts.backbones.embedded.weights import fingerprint
 
 
@@ -47,6 +49,10 @@ class EmbeddedBackbone:
     def sequence(self, X: ArrayLike, y: ArrayLike) -> EmbeddedSequence:
         """Start a history."""
         return EmbeddedSequence(self._network, X, y, device=self._device)
+
+    def expect(self, sequences: Sequence[EmbeddedSequence], queries: NDArray[np.float64]) -> None:
+        """Announce that all these sequences are about to be asked about the same queries."""
+        answer_together(sequences, queries)
 
 
 def _file(weights: str | Path | None) -> AbstractContextManager[Path]:

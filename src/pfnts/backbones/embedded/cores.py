@@ -1,10 +1,15 @@
-"""The cores of a CPU side by side: each takes whole passes of the network, not a share of every operation."""
+"""The cores of a CPU side by side: each takes whole pieces of the work, not a share of every operation.
+
+PyTorch would cut up each operation and let all threads wait at its end, thousands of times a second. That is
+slow where operations are small, and very slow where anything else keeps one of the cores busy.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TypeVar
 
@@ -14,26 +19,61 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def side_by_side(work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
-    """Do the work on every part, as many at a time as PyTorch may use threads; results in order.
+class Cores:
+    """Threads that do the pieces of a piece of work; within, an operation keeps to its thread.
 
-    PyTorch would cut up each operation and wait for all threads at its end, thousands of times a second: with
-    small operations, or where something else keeps a core busy, waiting takes longer than the work.
+    Parameters
+    ----------
+    threads
+        How many work at a time, the calling one included.
 
     Examples
     --------
-    >>> side_by_side(lambda part: 2 * part, [1, 2, 3])
+    >>> with Cores.lent() as cores:
+    ...     cores.each(lambda piece: 2 * piece, [1, 2, 3])
     [2, 4, 6]
     """
-    threads = torch.get_num_threads()
-    if threads == 1 or len(parts) == 1:
-        return [work(part) for part in parts]
-    try:
-        return list(_workers(threads, os.getpid()).map(work, parts))
-    finally:
-        torch.set_num_threads(threads)  # what a worker sets for itself, PyTorch takes for new threads, too
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
+
+    @staticmethod
+    @contextmanager
+    def lent(device: str = "cpu") -> Iterator[Cores]:
+        """Take the threads that PyTorch may use here, and give them back at the end."""
+        threads = torch.get_num_threads()
+        if threads == 1 or device != "cpu":
+            yield Cores()
+            return
+        torch.set_num_threads(1)
+        try:
+            yield Cores(threads)
+        finally:
+            torch.set_num_threads(threads)
+
+    def each(self, work: Callable[[S], T], pieces: Sequence[S]) -> list[T]:
+        """Do the work on every piece, the first ones first; results in order."""
+        if self._threads == 1 or len(pieces) == 1:
+            return [work(piece) for piece in pieces]
+        results: dict[int, T] = {}
+        waiting = iter(range(len(pieces)))
+
+        @torch.inference_mode()
+        def help_out() -> None:
+            for i in waiting:
+                results[i] = work(pieces[i])
+
+        helpers = min(self._threads, len(pieces)) - 1
+        others = [_workers(self._threads, os.getpid()).submit(help_out) for _ in range(helpers)]
+        try:
+            help_out()
+        finally:
+            wait(others)
+        for other in others:
+            other.result()  # raises what was raised there
+        return [results[i] for i in range(len(pieces))]
 
 
 @lru_cache(maxsize=1)
 def _workers(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001 (a fork has no threads)
-    return ThreadPoolExecutor(threads, "pfnts", initializer=torch.set_num_threads, initargs=(1,))
+    return ThreadPoolExecutor(threads - 1, "pfnts", initializer=torch.set_num_threads, initargs=(1,))
