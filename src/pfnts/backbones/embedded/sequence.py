@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,10 +21,10 @@ from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.pretraining import quantile_levels
 from pfnts.backbones.embedded.regressions import Regressions
 
-ROWS_AT_ONCE = {"cpu": 256, "cuda": 2048, "mps": 1024}
+ROWS_AT_ONCE = {"cpu": 1024, "cuda": 2048, "mps": 1024}
 """Rows added to the cache in one pass."""
-HEADS_APART = 4
-"""Groups of attention heads that cores take one by one when rows are added."""
+ROWS_APART = {"cpu": 256, "cuda": 2048, "mps": 1024}
+"""Of these, as many are one piece of work for a core."""
 QUERIES_AT_ONCE = {"cpu": 32, "cuda": 4096, "mps": 4096}
 """Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
 FEW_QUERIES = 8
@@ -210,25 +210,36 @@ class _Cache:
         """Pass data tokens (1, m, P, c) through the network, keeping the keys and values of each block."""
         m, before = h.shape[1], self.rows + 1
         position = torch.arange(before, before + m, device=self._device)
-        mask = torch.arange(before + m, device=self._device) <= position[:, None]
+        later = torch.arange(before + m, device=self._device) > position[:, None]
+        mask = torch.zeros_like(later, dtype=h.dtype).masked_fill(later, -torch.inf)  # as attention adds it
+        apart = ROWS_APART[h.device.type]
+        pieces = [slice(begin, min(begin + apart, m)) for begin in range(0, m, apart)]
 
-        def attend(block: CausalBlock, h: Tensor) -> Tensor:
-            normed = block.norm(h)
-            key, value = (
-                held.add(new) for held, new in zip(self._of(block), block.keys_values(normed), strict=True)
-            )
-            heads = [part.chunk(HEADS_APART, 1) for part in (block.queries(normed, position), key, value)]
-            seen = cores.each(
-                lambda part: F.scaled_dot_product_attention(part[0], part[1], part[2], attn_mask=mask),
-                list(zip(*heads, strict=True)),
-            )
-            return block.finish(h, torch.cat(seen, 1))
+        def attend(block: CausalBlock, h: list[Tensor], then: Callable[[Tensor], Tensor]) -> list[Tensor]:
+            def ask(i: int) -> tuple[Tensor, Tensor, Tensor]:
+                normed = block.norm(h[i])
+                return *block.keys_values(normed), block.queries(normed, position[pieces[i]])
 
+            def see(i: int) -> Tensor:
+                end = before + pieces[i].stop
+                seen = F.scaled_dot_product_attention(
+                    queries[i], key[:, :, :end], value[:, :, :end], attn_mask=mask[pieces[i], :end]
+                )
+                return then(block.finish(h[i], seen))
+
+            keys, values, queries = zip(*cores.each(ask, range(len(h))), strict=True)
+            held_keys, held_values = self._of(block)
+            key, value = held_keys.add(torch.cat(keys, 2)), held_values.add(torch.cat(values, 2))
+            return cores.each(see, range(len(h)))
+
+        parts = [h[:, rows] for rows in pieces]
         for column, across in zip(network.columns, network.across, strict=True):
-            h = across(attend(column, h))
-        h = (network.readout(h) + target)[:, :, None]
+            parts = attend(column, parts, across)
+        parts = cores.each(
+            lambda i: (network.readout(parts[i]) + target[:, pieces[i]])[:, :, None], range(len(parts))
+        )
         for block in network.in_context:
-            h = attend(block, h)
+            parts = attend(block, parts, lambda h: h)
         self.rows += m
 
     def answer(self, x: NDArray[np.float64], sizes: list[int], mean: Tensor, quantiles: Tensor) -> _Answer:
