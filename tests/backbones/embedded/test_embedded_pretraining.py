@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import replace
 from functools import partial
 from importlib.resources import as_file, files
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from pfnts.backbones.embedded.backbone import load_network
 from pfnts.backbones.embedded.dice import Dice
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.pretraining import Progress, Recipe, pretrain
+from pfnts.backbones.embedded.regressions import opinions_on
 from pfnts.experiments.training_scores import training_scores
 
 TINY = Architecture(cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, layers=1)
@@ -42,6 +45,7 @@ def stored(out: Path) -> dict[str, object]:
 @pytest.mark.usefixtures("clock")
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
     tables = pretraining.draw_tables(64, 64, 3, dice=Dice(77), groups=16)
+    lesson = pretraining.Lesson.of(tables, known=16)
     torch.manual_seed(RECIPE.seed)
     fresh = CausalPFN(TINY)
     rows: list[dict[str, object]] = []
@@ -49,7 +53,7 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
     trained = pretrain(tmp_path, RECIPE, architecture=TINY, score=score, report=rows.append, report_every=30)
     with torch.no_grad():
         before, after = (
-            float(pretraining.training_loss(network, tables, Dice(1))) for network in (fresh, trained)
+            float(pretraining.training_loss(network, lesson, Dice(1))) for network in (fresh, trained)
         )
     assert after < 0.9 * before
     assert [row["step"] for row in rows] == [20, 50, 80]
@@ -141,3 +145,17 @@ def test_held_out_scores_know_a_trained_network_from_a_fresh_one(small_network: 
     bad = training_scores(small_network, draws=2, sizes=(64,))
     assert good["friedman1-5"][0] > 0.6
     assert all(good[name][0] > bad[name][0] for name in good)
+
+
+def test_every_table_is_used_as_often_as_the_recipe_says() -> None:
+    recipe = replace(RECIPE, steps_per_draw=4, uses=3, shapes_at_once=1)
+    seen = Counter(id(lesson) for lesson in islice(pretraining.lessons(recipe, Dice(0)), 12))
+    assert sorted(seen.values()) == [3, 3, 3, 3]
+
+
+def test_opinions_of_a_lesson_are_those_of_its_own_tables() -> None:
+    tables = pretraining.draw_tables(8, 20, 3, dice=Dice(1), groups=2)
+    whole = pretraining.Lesson.of(tables, known=8)
+    for lesson in whole.parts(4):
+        torch.testing.assert_close(lesson.opinions, opinions_on(lesson.X, lesson.y))
+        assert lesson.again.shape[1] == len(lesson.X) == 2

@@ -9,6 +9,7 @@ from pfnts.backbones.embedded import EmbeddedBackbone
 from pfnts.backbones.embedded import sequence as module
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
+from pfnts.backbones.embedded.regressions import opinions_on
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
 
 SIZES = [1, 2, 7, 16, 31, 40, 47]
@@ -51,7 +52,8 @@ def test_cache_agrees_with_the_pass_used_in_training(small_network: CausalPFN, r
         for j, size in enumerate(SIZES):
             rows = norm.contexts(torch.from_numpy(np.vstack([X[:size], query])))[None].float()
             targets = norm.targets(torch.from_numpy(np.append(y[:size], 0.0)))[None].float()
-            mean, quantiles = small_network(rows, targets, identity, [range(size, size + 1)])
+            asked, opinions = [range(size, size + 1)], opinions_on(rows, targets)
+            mean, quantiles = small_network(rows, targets, identity, asked, opinions)
             assert means[j, i] == pytest.approx(float(mean * norm.y_scale + norm.y_centre), abs=1e-4)
             if size == 31:
                 median = quantiles[0, 0].sort().values[49] * norm.y_scale + norm.y_centre

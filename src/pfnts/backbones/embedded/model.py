@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention.bias import causal_lower_right
 
-from pfnts.backbones.embedded.regressions import OPINIONS, Regressions
+from pfnts.backbones.embedded.regressions import OPINIONS
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,10 @@ class CausalPFN(nn.Module):
 
     Examples
     --------
+    >>> from pfnts.backbones.embedded.regressions import opinions_on
     >>> network = CausalPFN(Architecture(layers=1))
     >>> X, y, identity = torch.randn(1, 6, 3), torch.randn(1, 6), torch.randn(1, 3, 24)
-    >>> mean, quantiles = network(X, y, identity, [range(6)])
+    >>> mean, quantiles = network(X, y, identity, [range(6)], opinions_on(X, y))
     >>> mean.shape, quantiles.shape
     (torch.Size([1, 6]), torch.Size([1, 6, 99]))
     """
@@ -83,7 +84,7 @@ class CausalPFN(nn.Module):
         self.head = Head(a)
 
     def forward(
-        self, X: Tensor, y: Tensor, identity: Tensor, asked: Sequence[range]
+        self, X: Tensor, y: Tensor, identity: Tensor, asked: Sequence[range], opinions: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Predict rows from the rows before them.
 
@@ -97,6 +98,8 @@ class CausalPFN(nn.Module):
             (B, P, identity), the columns' random vectors.
         asked
             Stretches of rows to predict, q rows in all.
+        opinions
+            (B, n, 12), what regressions say of each row (`opinions_on`).
 
         Returns
         -------
@@ -105,7 +108,6 @@ class CausalPFN(nn.Module):
         n = X.shape[1]
         identity = identity.to(self.cells.missing.dtype)
         sight = Sight.of(n, asked, device=X.device)
-        opinions = Regressions().extend(X, y)  # (B, n, 6)
         cells = self.cells(X, identity)  # (B, n, P, c)
         known = cells + self.cells.target(y)[:, :, None]
         query = cells[:, sight.asked] + self.cells.target.unknown
@@ -307,7 +309,7 @@ class Head(nn.Module):
         self.trust = nn.Linear(2 * a.row, OPINIONS)
 
     def forward(self, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tensor]:
-        """Map tokens (..., d) and opinions (..., 6) to means (...) and quantiles (..., Q), in float32.
+        """Map tokens (..., d) and opinions (..., 12) to means (...) and quantiles (..., Q), in float32.
 
         As far as an opinion is trusted, the network only says what is to be added to it.
         """

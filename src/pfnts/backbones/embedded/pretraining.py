@@ -20,6 +20,7 @@ from pfnts.backbones.embedded.model import Architecture, CausalPFN, rows_of
 from pfnts.backbones.embedded.muon import Muon
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.prior import Tables, draw_tables
+from pfnts.backbones.embedded.regressions import opinions_on
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Recipe:
     )
     steps_per_draw: int = 16
     """Steps that share a shape and one call of the prior, which is slow in small calls."""
+    uses: int = 2
+    """Steps in which a table is used, each time asked about other rows: opinions are costly."""
     shapes_at_once: int = 4
     """Shapes that take turns, so that steps in a row differ in theirs."""
     seed: int = 0
@@ -99,13 +102,14 @@ def pretrain(
     working = network
     if device != "cpu":
         working = copy.deepcopy(network).bfloat16()
+        compile_cells(working)
         torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass fails on torch 2.11 with an H200
     dice = Dice(recipe.seed + progress.step, device=device)
     mean_loss = torch.tensor(progress.loss, device=device)
     begun, before, reported = time.monotonic(), progress.seconds, progress.seconds
-    for tables in steps(recipe, dice):
+    for lesson in lessons(recipe, dice):
         schedule(optimisers, recipe, progress)
-        loss = training_loss(working, tables, dice)
+        loss = training_loss(working, lesson, dice)
         loss.backward()
         if working is not network:
             move_gradients(working, network)
@@ -137,46 +141,73 @@ def pretrain(
     return network
 
 
-def steps(recipe: Recipe, dice: Dice) -> Iterator[Tables]:
-    """Give the tables of step after step, without end."""
-    drawn: list[list[Tables]] = []
+@dataclass(frozen=True)
+class Lesson:
+    """Tables as the network sees them, and what it is to say."""
+
+    X: Tensor
+    """(B, n, P)"""
+    y: Tensor
+    """(B, n)"""
+    opinions: Tensor
+    """(B, n, 12)"""
+    mean: Tensor
+    """(B, n)"""
+    again: Tensor
+    """(draws, B, n)"""
+
+    @classmethod
+    def of(cls, tables: Tables, *, known: int) -> Lesson:
+        """Normalise tables by their first ``known`` rows."""
+        norm = Normalisation.of(tables.X[:, :known], tables.y[:, :known])
+        X, y = norm.contexts(tables.X), norm.targets(tables.y)
+        return cls(X, y, opinions_on(X, y), norm.targets(tables.mean), norm.targets(tables.again))
+
+    def parts(self, count: int) -> list[Lesson]:
+        """Split the batch."""
+        by_table = (part.chunk(count) for part in (self.X, self.y, self.opinions, self.mean))
+        return list(map(Lesson, *by_table, self.again.chunk(count, 1)))
+
+
+def lessons(recipe: Recipe, dice: Dice) -> Iterator[Lesson]:
+    """Give step after step what to learn from, without end."""
+    drawn: list[list[Lesson]] = []
     while True:
         while len(drawn) < recipe.shapes_at_once:
-            drawn.append(draw_steps(recipe, dice))
-        turn = dice.integer(0, len(drawn) - 1)
-        yield drawn[turn].pop()
+            drawn.append(draw_lessons(recipe, dice))
+        of_shape = drawn[dice.integer(0, len(drawn) - 1)]
+        yield of_shape.pop(dice.integer(0, len(of_shape) - 1))
         drawn = [rest for rest in drawn if rest]
 
 
-def draw_steps(recipe: Recipe, dice: Dice) -> list[Tables]:
-    """Draw the tables of several steps, all of one shape."""
+def draw_lessons(recipe: Recipe, dice: Dice) -> list[Lesson]:
+    """Draw the lessons of several steps, all of one shape; halves differ in how they are normalised."""
     rows = recipe.lengths[dice.choice(list(recipe.length_weights))]
     features = recipe.widths[dice.choice(list(recipe.width_weights))]
     fit = min(recipe.rows_per_step // rows, recipe.cells_per_step // (rows * features))
     batch = max(8, fit // 8 * 8)
     drawn = draw_tables(batch * recipe.steps_per_draw, rows, features, dice=dice, groups=16)
     order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=dice.generator)
-    return [
-        Tables(drawn.X[part], drawn.y[part], drawn.mean[part], drawn.again[:, part])
-        for part in order.chunk(recipe.steps_per_draw)
-    ]
+    found: list[Lesson] = []
+    for half in order.chunk(2):
+        tables = Tables(drawn.X[half], drawn.y[half], drawn.mean[half], drawn.again[:, half])
+        known = 2 + round((rows - 2) * dice.log_uniform(0.002, 1.0))
+        found += Lesson.of(tables, known=known).parts(recipe.steps_per_draw // 2)
+    return found * recipe.uses
 
 
-def training_loss(network: CausalPFN, tables: Tables, dice: Dice) -> Tensor:
+def training_loss(network: CausalPFN, lesson: Lesson, dice: Dice) -> Tensor:
     """Squared error of the mean, against the true one, and pinball loss, against fresh rewards.
 
     Both have the minimisers of losses against the observed rewards, with far less noise in the gradient.
     """
-    batch, rows, features = tables.X.shape
-    k = 2 + round((rows - 2) * dice.log_uniform(0.002, 1.0))
-    norm = Normalisation.of(tables.X[:, :k], tables.y[:, :k])
-    X, y = norm.contexts(tables.X), norm.targets(tables.y)
+    batch, rows, features = lesson.X.shape
     stretches = draw_stretches(rows, dice)
     asked = rows_of(stretches, device=dice.device)
     identity = dice.normal(batch, features, network.architecture.identity)
-    mean, quantiles = network(X, y, identity, stretches)
-    true_mean, again = norm.targets(tables.mean[:, asked]), norm.targets(tables.again[:, :, asked])
-    return loss_of(mean, quantiles, true_mean, again, y.std(1, keepdim=True) + 0.1)
+    mean, quantiles = network(lesson.X, lesson.y, identity, stretches, lesson.opinions)
+    scale = lesson.y.std(1, keepdim=True) + 0.1
+    return loss_of(mean, quantiles, lesson.mean[:, asked], lesson.again[:, :, asked], scale)
 
 
 def draw_stretches(rows: int, dice: Dice, *, dense: int = 32) -> list[range]:
@@ -186,6 +217,15 @@ def draw_stretches(rows: int, dice: Dice, *, dense: int = 32) -> list[range]:
     length = max(1, min(rows // 8, rows - dense))
     starts = [dice.integer(dense, rows - length) for _ in range(2)]
     return [range(dense), *(range(start, start + length) for start in starts)]
+
+
+def compile_cells(network: CausalPFN) -> None:
+    """Fuse what is done to every cell: most of the memory traffic; the rest is fast as it is."""
+    row_wise: list[nn.Module] = [network.cells, *network.across, network.readout.pool]
+    for block in network.columns:
+        row_wise += [block.norm, block.feed_forward]
+    for module in row_wise:
+        module.compile(dynamic=True)
 
 
 def move_gradients(working: nn.Module, master: nn.Module) -> None:

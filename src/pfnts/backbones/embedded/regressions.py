@@ -1,22 +1,29 @@
-"""Ridge regressions on the rows before each row: first opinions, which the network is told and may trust.
+"""Regressions on the rows before each row: first opinions, which the network is told and may trust.
 
 What a closed form knows exactly need not be learned by heart: with few rows and a nearly linear reward
-nothing beats ridge regression. There are two bases, straight lines and waves of single columns, with three
-penalties each. Coefficients are refitted at sizes that grow geometrically: n rows cost some 8 log n fits.
+nothing beats ridge regression, and on a smooth one little beats kernel ridge regression. There are four
+kinds, with three penalties each: straight lines, waves of single columns, and two kernels (`kernels`), one
+that counts all columns alike and one that counts them by how much their waves explain.
+Coefficients are refitted at sizes that grow geometrically, so that n rows cost some log n fits.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
+from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelRegression, with_constant
+from pfnts.backbones.embedded.sums import accumulate, solve
+
 PENALTIES = (0.1, 1.0, 10.0)
 """Over the number of columns: the supposed noise variance for a signal variance of one."""
-OPINIONS = 2 * len(PENALTIES)
+OPINIONS = 2 * len(PENALTIES) + 2 * len(KERNEL_PENALTIES)
+SHARPNESS = 2.0
+"""Sum of the columns' weights where they are told apart: fewer of them matter, so bells may be narrower."""
 LIMIT = 10.0
 """Opinions are cut off at this many standard deviations of the targets."""
 
@@ -30,103 +37,117 @@ class Regressions:
     >>> regressions = Regressions()
     >>> opinions = regressions.extend(X, X[..., 0])
     >>> opinions.shape, bool((opinions[0, 40:, 0] - X[0, 40:, 0]).abs().max() < 0.1)
-    (torch.Size([1, 50, 6]), True)
+    (torch.Size([1, 50, 12]), True)
     """
 
     def __init__(self) -> None:
-        self.rows = 0
-        self._sums: list[tuple[Tensor, Tensor]] = []
-        self._sizes: list[int] = []
-        self._coefficients: list[list[Tensor]] = []
+        self._lines = RidgeRegression(with_constant)
+        self._waves = RidgeRegression(_waves)
+        self._kernels = [KernelRegression(), KernelRegression(self._by_waves)]
+        self._X: Tensor | None = None
+        self._y: Tensor | None = None
 
     @torch.no_grad()
     def extend(self, X: Tensor, y: Tensor) -> Tensor:
-        """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, 6)."""
-        before, after = self.rows, self.rows + X.shape[1]
-        new = [s for s in refit_sizes(after) if s > before]
-        ends = [s - before for s in new]
-        bases = _bases(X)
-        if not self._sums:
-            self._sums = [
-                (Z.new_zeros(len(Z), Z.shape[2], Z.shape[2]), Z.new_zeros(Z.shape[::2])) for Z in bases
-            ]
-        fitted = []
-        for b, Z in enumerate(bases):
-            self._sums[b], grams, moments = _accumulate(*self._sums[b], Z, y, ends)
-            if new:
-                fitted.append(_solve(grams, moments, features=X.shape[2]))  # (B, K, F, 3)
-        self._sizes += new
-        self._coefficients += [[of_basis[:, k] for of_basis in fitted] for k in range(len(new))]
-        self.rows = after
+        """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, 12)."""
+        X = torch.nan_to_num(X)
+        before = 0 if self._X is None else self._X.shape[1]
+        self._X = X if self._X is None else torch.cat([self._X, X], 1)
+        self._y = y if self._y is None else torch.cat([self._y, y], 1)
+        for ridge in (self._lines, self._waves):
+            ridge.extend(X, y)
+        for kernel in self._kernels:
+            kernel.extend(self._X, self._y)
         # Rows between two refits share their coefficients.
-        cuts = [0, *(end for end in ends if end < X.shape[1]), X.shape[1]]
-        return torch.cat(
-            [self._say([Z[:, a:b] for Z in bases], before + a) for a, b in pairwise(cuts) if a < b],
-            1,
-        )
+        after = before + X.shape[1]
+        cuts = [before, *(s for s in refit_sizes(after) if before < s < after), after]
+        said = [self._say(X[:, a - before : b - before], [a]) for a, b in pairwise(cuts) if a < b]
+        return torch.cat(said, 1)
 
     @torch.no_grad()
     def opinions(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 6), sizes outside."""
-        bases = _bases(X)
-        return torch.cat([self._say(bases, size) for size in sizes], 1)
+        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 12), sizes outside."""
+        return self._say(torch.nan_to_num(X), sizes)
 
-    def _say(self, bases: list[Tensor], size: int) -> Tensor:
-        fits = bisect_right(self._sizes, size)
-        if not fits:
-            return bases[0].new_zeros(*bases[0].shape[:2], OPINIONS)
-        pairs = zip(bases, self._coefficients[fits - 1], strict=True)
-        return torch.cat([Z @ beta for Z, beta in pairs], -1).clamp(-LIMIT, LIMIT)
+    def _say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        ridges = [ridge.say(X, sizes) for ridge in (self._lines, self._waves)]
+        said = torch.cat([*ridges, *(kernel.say(X, sizes) for kernel in self._kernels)], -1)
+        return said.flatten(1, 2).nan_to_num(0.0).clamp(-LIMIT, LIMIT)
+
+    def _by_waves(self, X: Tensor) -> Tensor:
+        """Weights (B, P) as the shares of columns in the variance of the waves fitted to rows X (B, n, P)."""
+        wave = _waves(X)[..., 1:] * self._waves.coefficients(X.shape[1])[:, None, 1:, 1]
+        by_column = wave.unflatten(-1, (5, -1)).sum(-2)  # (B, n, P)
+        explained = by_column.var(1, correction=0) + 1e-12
+        return SHARPNESS * explained / explained.sum(-1, keepdim=True)
+
+
+def opinions_on(X: Tensor, y: Tensor) -> Tensor:
+    """Opinions on every row of whole histories X (B, n, P), y (B, n) from the rows before it, (B, n, 12)."""
+    regressions, X, y = Regressions(), X.double(), y.double()
+    if X.shape[1] == 1:
+        return regressions.extend(X, y).float()
+    # The last row is asked about without being added: nothing needs to be fitted to all of the rows.
+    before = regressions.extend(X[:, :-1], y[:, :-1])
+    last = regressions.opinions(X[:, -1:], [X.shape[1] - 1])
+    return torch.cat([before, last], 1).float()
+
+
+class RidgeRegression:
+    """Ridge regression on a fixed basis, with running sums.
+
+    Parameters
+    ----------
+    basis
+        Maps contexts (B, m, P) to (B, m, F).
+    """
+
+    def __init__(self, basis: Callable[[Tensor], Tensor]) -> None:
+        self._basis = basis
+        self._rows = 0
+        self._sums: tuple[Tensor, Tensor] | None = None
+        self._sizes: list[int] = []
+        self._coefficients: list[Tensor] = []
+
+    def extend(self, X: Tensor, y: Tensor) -> None:
+        """Add rows X (B, m, P), y (B, m)."""
+        Z = self._basis(X)
+        if self._sums is None:
+            self._sums = Z.new_zeros(len(Z), Z.shape[2], Z.shape[2]), Z.new_zeros(Z.shape[::2])
+        before, self._rows = self._rows, self._rows + X.shape[1]
+        new = [s for s in refit_sizes(self._rows) if s > before]
+        self._sums, grams, moments = accumulate(*self._sums, Z, y, [s - before for s in new])
+        if new:
+            penalties = [penalty * X.shape[2] for penalty in PENALTIES]
+            self._sizes += new
+            self._coefficients += solve(grams, moments, penalties=penalties).unbind(1)
+
+    def coefficients(self, size: int) -> Tensor:
+        """Coefficients (B, F, 3) of the last fit to at most ``size`` rows, at least one."""
+        return self._coefficients[bisect_right(self._sizes, size) - 1]
+
+    def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""
+        Z = self._basis(X)
+        nothing = Z.new_zeros(len(Z), Z.shape[2], len(PENALTIES))
+        return Z[:, None] @ torch.stack([self.coefficients(s) if s else nothing for s in sizes], 1)
 
 
 def refit_sizes(n: int) -> list[int]:
-    """Sizes up to n at which coefficients are refitted: each up to 16, then an eighth more each time.
+    """Sizes up to n at which coefficients are refitted: each up to 16, then eight to every doubling.
 
     Examples
     --------
-    >>> refit_sizes(24)[-6:]
-    [15, 16, 18, 20, 22, 24]
+    >>> refit_sizes(40)[-7:]
+    [24, 26, 28, 30, 32, 36, 40]
     """
-    sizes: list[int] = []
-    size = 1
+    sizes, size = [], 1
     while size <= n:
         sizes.append(size)
-        size += max(1, size // 8)
+        size += max(1, 2 ** (size.bit_length() - 1) // 8)
     return sizes
 
 
-def _bases(X: Tensor) -> list[Tensor]:
-    """Columns and a constant, (B, m, P + 1); the same with two waves of each column, (B, m, 5 P + 1)."""
-    x = torch.nan_to_num(X)
-    one = torch.ones_like(x[..., :1])
-    return [
-        torch.cat([one, x], -1),
-        torch.cat([one, x, torch.sin(x), torch.cos(x), torch.sin(2 * x), torch.cos(2 * x)], -1),
-    ]
-
-
-def _accumulate(
-    gram: Tensor, moment: Tensor, Z: Tensor, y: Tensor, ends: list[int]
-) -> tuple[tuple[Tensor, Tensor], list[Tensor], list[Tensor]]:
-    """Add rows Z (B, m, F), y (B, m) to the sums; give also the sums as they stood after each of ``ends``."""
-    grams, moments, begin = [], [], 0
-    for end in [*ends, Z.shape[1]]:
-        part = Z[:, begin:end]
-        gram = torch.baddbmm(gram, part.mT, part)
-        moment = moment + (part.mT @ y[:, begin:end, None])[..., 0]
-        grams.append(gram)
-        moments.append(moment)
-        begin = end
-    return (gram, moment), grams[:-1], moments[:-1]
-
-
-def _solve(grams: list[Tensor], moments: list[Tensor], *, features: int) -> Tensor:
-    """Coefficients (B, K, F, 3) of K sums, one for each penalty."""
-    gram, moment = torch.stack(grams, 1), torch.stack(moments, 1)
-    penalty = torch.tensor(PENALTIES, dtype=gram.dtype, device=gram.device) * features
-    ridge = gram[:, :, None] + penalty[:, None, None] * torch.eye(
-        gram.shape[-1], dtype=gram.dtype, device=gram.device
-    )
-    factor, _ = torch.linalg.cholesky_ex(ridge)  # (B, K, 3, F, F); positive definite by the penalty
-    right = moment[:, :, None, :, None].expand(*factor.shape[:-1], 1)
-    return torch.cholesky_solve(right, factor)[..., 0].mT
+def _waves(x: Tensor) -> Tensor:
+    """A constant, the columns and two waves of each, (B, m, 5 P + 1)."""
+    return torch.cat([with_constant(x), torch.sin(x), torch.cos(x), torch.sin(2 * x), torch.cos(2 * x)], -1)

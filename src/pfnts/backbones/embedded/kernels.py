@@ -1,0 +1,170 @@
+"""Kernel ridge regression on the rows before each row, with columns counted by how much they seem to matter.
+
+The kernel is a bell over contexts plus straight lines and a constant; the first rows are its centres. When
+the history has doubled, columns are weighed anew and the rows so far become centres, up to a limit: from one
+doubling to the next it is a ridge regression on a fixed basis.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pfnts.backbones.embedded.sums import accumulate, solve
+
+KERNEL_PENALTIES = (0.03, 0.3, 3.0)
+"""The supposed noise variance where the kernel's variance is one."""
+CENTRES = 256
+JITTER = 1e-4
+
+
+class KernelRegression:
+    """Kernel regressions of B histories of one shape, which grow together.
+
+    Parameters
+    ----------
+    shares
+        Maps contexts (B, n, P) to the weight of each column in the squared distance, (B, P); if None, all
+        columns have the same weight, 1 / P.
+    """
+
+    def __init__(self, shares: Callable[[Tensor], Tensor] | None = None) -> None:
+        self._shares = shares
+        self._rows = 0
+        self._centres: Tensor | None = None
+        self._basis: KernelBasis | None = None
+        self._sums: tuple[Tensor, Tensor] | None = None
+        self._fits: list[KernelFit] = []
+
+    def extend(self, X: Tensor, y: Tensor) -> None:
+        """Take note that the history is X (B, n, P), y (B, n) now: what it was, and new rows."""
+        n = X.shape[1]
+        self._centres = X[:, :CENTRES]
+        while self._rows < n:
+            doubled = 1 << self._rows.bit_length()
+            before, self._rows = self._rows, min(n, doubled)
+            # Two fits to a doubling: on the old basis half way, then on the new one.
+            sizes = [size for size in [doubled * 3 // 4] if before < size <= self._rows]
+            if before and (sizes or self._rows < doubled):
+                self._fit(X, y, before, sizes)
+            if self._rows == doubled:
+                self._basis = KernelBasis.of(X[:, :doubled], self._weights(X[:, :doubled]))
+                F = self._basis.features
+                self._sums = X.new_zeros(len(X), F, F), X.new_zeros(len(X), F)
+                self._fit(X, y, 0, [doubled])
+
+    def _weights(self, X: Tensor) -> Tensor:
+        if self._shares is not None:
+            return self._shares(X)
+        return torch.full_like(X[:, 0], 1 / X.shape[2])
+
+    def _fit(self, X: Tensor, y: Tensor, before: int, sizes: list[int]) -> None:
+        assert self._basis is not None
+        assert self._sums is not None
+        rows = slice(before, self._rows)
+        Z = self._basis(X[:, rows])
+        self._sums, grams, moments = accumulate(*self._sums, Z, y[:, rows], [s - before for s in sizes])
+        if sizes:
+            found = solve(grams, moments, penalties=KERNEL_PENALTIES).unbind(1)
+            pairs = zip(sizes, found, strict=True)
+            self._fits += [KernelFit.of(size, self._basis, beta) for size, beta in pairs]
+
+    def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""
+        at = [fit.size for fit in self._fits]
+        fits = [self._fits[bisect_right(at, s) - 1] if s else None for s in sizes]
+        known = [fit for fit in fits if fit is not None]
+        if not known:
+            return X.new_zeros(len(X), len(sizes), X.shape[1], len(KERNEL_PENALTIES))
+        assert self._centres is not None
+        centres = self._centres[:, : max(fit.of_centres.shape[1] for fit in known)]
+        # (B, S, 1, P), or (B, 1, 1, P) where weights never change
+        weight = torch.stack([fit.weight for fit in (known if self._shares else known[:1])], 1)[:, :, None]
+        x = X[:, None] * weight
+        of_centres = torch.stack([_pad(fit.of_centres, centres.shape[1]) for fit in known], 1)
+        said = with_constant(x) @ torch.stack([fit.of_lines for fit in known], 1)
+        said = said + bells(x, centres[:, None] * weight) @ of_centres  # (B, S, q, 3)
+        if len(known) == len(fits):
+            return said
+        order = iter(said.unbind(1))
+        return torch.stack([torch.zeros_like(said[:, 0]) if f is None else next(order) for f in fits], 1)
+
+
+@dataclass(frozen=True)
+class KernelBasis:
+    """Functions of a context: a constant, lines, and one for each centre, orthonormal by the kernel."""
+
+    weight: Tensor
+    """(B, 1, P), by which a column is multiplied."""
+    centres: Tensor
+    """(B, m, P), so multiplied."""
+    factor: Tensor
+    """(B, m, m), lower triangular: of the kernel between the centres."""
+
+    @classmethod
+    def of(cls, X: Tensor, shares: Tensor) -> KernelBasis:
+        """Make the first of rows X (B, n, P) centres."""
+        weight = shares.sqrt()[:, None]
+        centres = X[:, :CENTRES] * weight
+        kernel = bells(centres, centres)
+        kernel.diagonal(dim1=-2, dim2=-1).add_(JITTER)
+        factor, _ = torch.linalg.cholesky_ex(kernel)
+        return cls(weight, centres, factor)
+
+    @property
+    def features(self) -> int:
+        """Number of functions."""
+        return 1 + self.weight.shape[-1] + self.factor.shape[-1]
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Evaluate at contexts (B, n, P), (B, n, F)."""
+        x = X * self.weight
+        bell = torch.linalg.solve_triangular(self.factor, bells(self.centres, x), upper=False)
+        return torch.cat([with_constant(x), bell.mT], -1)
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """Coefficients from the first rows, for each penalty."""
+
+    size: int
+    weight: Tensor
+    """(B, P)"""
+    of_lines: Tensor
+    """(B, P + 1, 3)"""
+    of_centres: Tensor
+    """(B, m, 3), of the bells themselves."""
+
+    @classmethod
+    def of(cls, size: int, basis: KernelBasis, beta: Tensor) -> KernelFit:
+        """Keep coefficients (B, F, 3) of a basis in the form that is cheap to evaluate."""
+        lines = basis.features - basis.factor.shape[-1]
+        of_centres = torch.linalg.solve_triangular(basis.factor.mT, beta[:, lines:], upper=True)
+        return cls(size, basis.weight[:, 0], beta[:, :lines], of_centres)
+
+
+def bells(x: Tensor, centres: Tensor) -> Tensor:
+    """Gaussian bells (..., n, m) at points (..., n, P) around centres (..., m, P).
+
+    Examples
+    --------
+    >>> bells(torch.tensor([[0.0], [2.0]]), torch.zeros(1, 1))
+    tensor([[1.0000],
+            [0.1353]])
+    """
+    size = (x**2).sum(-1)[..., :, None] + (centres**2).sum(-1)[..., None, :]
+    return torch.exp((x @ centres.mT - size / 2).clamp(max=0.0))
+
+
+def with_constant(x: Tensor) -> Tensor:
+    """A constant before the columns, (..., P + 1)."""
+    return torch.cat([torch.ones_like(x[..., :1]), x], -1)
+
+
+def _pad(coefficients: Tensor, rows: int) -> Tensor:
+    """Zeros below (B, m, 3) up to ``rows``."""
+    return torch.nn.functional.pad(coefficients, (0, 0, 0, rows - coefficients.shape[1]))
