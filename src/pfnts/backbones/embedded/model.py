@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.attention.bias import causal_lower_right
 
 from pfnts.backbones.embedded.regressions import OPINIONS
 
@@ -204,6 +203,8 @@ class CausalBlock(nn.Module):
 
     def forward(self, h: Tensor, sight: Sight) -> Tensor:
         """Map tokens (B, m, P, w), data first, each seeing the data before it."""
+        from torch.nn.attention.bias import causal_lower_right  # slow to import, and for training alone
+
         normed, n = self.norm(h), sight.data
         key, value = self.keys_values(normed[:, :n])
         query = self.queries(normed, sight.position)
