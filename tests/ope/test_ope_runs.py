@@ -105,6 +105,7 @@ def test_damaged_file_is_explained(small: Log, tmp_path: Path) -> None:
 
 def test_attention_gets_a_compact_identity(small: Log, five_rows: Log) -> None:
     assert chosen_identity(small, PolicySpec("pfn-ts")) == "code"
+    assert chosen_identity(small, PolicySpec("bf-ts")) == "code"
     assert chosen_identity(small, PolicySpec.of("pfn-ts", backbone="linear")) == "one-hot"
     assert chosen_identity(small, PolicySpec("lin-ts")) == "one-hot"
     assert chosen_identity(small, UNIFORM) == "none"

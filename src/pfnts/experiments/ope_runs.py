@@ -37,6 +37,7 @@ from pfnts.ope.log import Matrix, Vector
 
 _FORMAT = 1
 _CONTEXT_FREE = ("ts", "uniform")
+_SLOW_WITH_COLUMNS = ("bf-ts",)
 _ONE_HOT_LIMIT = 1000
 ESTIMATORS = ("snips", "dr")
 
@@ -186,7 +187,7 @@ Listener = Callable[[ReplaySpec, int, int], None]
 
 
 def chosen_identity(log: Log, policy: PolicySpec) -> Identity:
-    """How a policy is told whose context it is, when nobody says: compactly to models that attend to columns.
+    """How a policy is told whose context it is, when nobody says: compactly if every column costs much time.
 
     Examples
     --------
@@ -198,7 +199,9 @@ def chosen_identity(log: Log, policy: PolicySpec) -> Identity:
     if log.clusters is None or policy.name in _CONTEXT_FREE:
         return "none"
     backbone = policy.backbone()
-    compact = backbone is not None and not backbone.startswith("linear")
+    compact = policy.name in _SLOW_WITH_COLUMNS or (
+        backbone is not None and not backbone.startswith("linear")
+    )
     return "code" if compact or log.n_groups > _ONE_HOT_LIMIT else "one-hot"
 
 
