@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,6 +16,7 @@ from pfnts import backbones, environments, policies
 from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
 from pfnts.experiments.settings import settings_of
+from pfnts.policies.registry import policy_class
 
 Option = bool | int | float | str | None
 
@@ -120,7 +121,7 @@ class PolicySpec:
         >>> PolicySpec.of("pfn-ts", refresh=1.5).settings() == PolicySpec("pfn-ts").settings()
         True
         """
-        return _settings(self)
+        return settings_of(policy_class(self.name), dict(self.options))
 
     def sources(self, *others: str) -> str | None:
         """Hash the files of the user's own behind the policy, its backbone and other names, if any."""
@@ -229,11 +230,6 @@ def plan(
 
 
 @cache
-def _settings(spec: PolicySpec) -> dict[str, Any]:
-    return settings_of(_maker(spec), dict(spec.options))
-
-
-@cache
 def _backbone(spec: PolicySpec) -> str | None:
     backbone = _loaded_backbone(spec)
     if backbone is None:
@@ -243,9 +239,9 @@ def _backbone(spec: PolicySpec) -> str | None:
 
 @cache
 def _has_devices(spec: PolicySpec) -> bool:
-    policy, backbone = _maker(spec), _loaded_backbone(spec)
+    policy, backbone = policy_class(spec.name), _loaded_backbone(spec)
     # A policy may have the option, and a backbone that knows one place only.
-    makers = [policy] if backbone is None else [policy, type(backbone)]
+    makers: list[Callable[..., object]] = [policy] if backbone is None else [policy, type(backbone)]
     return all("device" in inspect.signature(maker).parameters for maker in makers)
 
 
@@ -257,18 +253,11 @@ def _loaded_backbone(spec: PolicySpec) -> Backbone | None:
 @cache
 def _backbone_given(spec: PolicySpec) -> str | Backbone | None:
     # A default is nowhere in the options, so the policy's class is asked for it.
-    parameter = inspect.signature(_maker(spec)).parameters.get("backbone")
+    parameter = inspect.signature(policy_class(spec.name)).parameters.get("backbone")
     if parameter is None:
         return None
     given = dict(spec.options).get("backbone", parameter.default)
     return given if isinstance(given, str | Backbone) else None
-
-
-@cache
-def _maker(spec: PolicySpec) -> type[policies.Policy]:
-    # Without its device, which this machine need not have.
-    options = {option: value for option, value in spec.options if option != "device"}
-    return type(PolicySpec.of(spec.name, **options).build(arms=2))
 
 
 def _parse_value(text: str) -> Option:

@@ -52,10 +52,11 @@ def make(name: str, *, arms: int | Sequence[Label], **options: Any) -> Policy:
     >>> make("uniform", arms=2).arms
     (0, 1)
     """
-    return _class(name)(arms, **options)
+    return policy_class(name)(arms, **options)
 
 
-def _class(name: str) -> Callable[..., Policy]:
+def policy_class(name: str) -> Callable[..., Policy]:
+    """The class that `make` calls."""
     if name in _POLICIES:
         module, cls = _POLICIES[name]
         known: Callable[..., Policy] = getattr(import_module(f"pfnts.policies.{module}"), cls)
