@@ -34,18 +34,21 @@ def read(table: Path) -> list[Standing]:
 
 
 def short(found: list[Standing]) -> str:
-    """The paper's tasks, synthetic ones on the left and OpenML on the right."""
+    """The paper's tasks, synthetic ones on the left and OpenML, if there are any, on the right."""
     by_task = {each.task: each for each in found}
-    lines = [
-        _introduction([each for each in found if each.paper is not None]),
-        "",
-        "| synthetic | ours | paper | | OpenML | ours | paper | best of public libraries |",
-        "|---|---:|---:|---|---|---:|---:|---:|",
-    ]
-    for left, right in zip_longest(SYNTHETIC, OPENML):
-        cells = [*_cells(left, by_task), "", *_cells(right, by_task), _library(by_task.get(right))]
-        lines.append(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in cells)}|")
-    return "\n".join([*lines, "", *verdicts(found)])
+    heads, rules = ["synthetic", "ours", "paper"], ["---", "---:", "---:"]
+    right = OPENML if any(task in by_task for task in OPENML) else ()
+    if right:
+        heads += ["", "OpenML", "ours", "paper", "best of public libraries"]
+        rules += ["---", "---", "---:", "---:", "---:"]
+    rows = [heads]
+    for one, other in zip_longest(SYNTHETIC, right):
+        cells = _cells(one, by_task)
+        rows.append([*cells, "", *_cells(other, by_task), _library(by_task.get(other))] if right else cells)
+    lines = [f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|" for row in rows]
+    lines.insert(1, f"|{'|'.join(rules)}|")
+    introduction = _introduction([each for each in found if each.paper is not None])
+    return "\n".join([introduction, "", *lines, "", *verdicts(found)])
 
 
 def long(found: list[Standing]) -> str:
