@@ -44,6 +44,8 @@ class KernelRegression:
         """Take note that the history is X (B, n, P), y (B, n) now: what it was, and new rows."""
         n = X.shape[1]
         self._centres = X[:, :CENTRES]
+        if not self._fits:
+            self._fits = [KernelFit.none(X)]
         while self._rows < n:
             doubled = 1 << self._rows.bit_length()
             before, self._rows = self._rows, min(n, doubled)
@@ -58,9 +60,7 @@ class KernelRegression:
                 self._fit(X, y, 0, [doubled])
 
     def _weights(self, X: Tensor) -> Tensor:
-        if self._shares is not None:
-            return self._shares(X)
-        return torch.full_like(X[:, 0], 1 / X.shape[2])
+        return _alike(X) if self._shares is None else self._shares(X)
 
     def _fit(self, X: Tensor, y: Tensor, before: int, sizes: list[int]) -> None:
         assert self._basis is not None
@@ -75,23 +75,16 @@ class KernelRegression:
 
     def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""
-        at = [fit.size for fit in self._fits]
-        fits = [self._fits[bisect_right(at, s) - 1] if s else None for s in sizes]
-        known = [fit for fit in fits if fit is not None]
-        if not known:
-            return X.new_zeros(len(X), len(sizes), X.shape[1], len(KERNEL_PENALTIES))
         assert self._centres is not None
-        centres = self._centres[:, : max(fit.of_centres.shape[1] for fit in known)]
+        at = [fit.size for fit in self._fits]
+        fits = [self._fits[bisect_right(at, size) - 1] for size in sizes]
+        centres = self._centres[:, : max(fit.of_centres.shape[1] for fit in fits)]
         # (B, S, 1, P), or (B, 1, 1, P) where weights never change
-        weight = torch.stack([fit.weight for fit in (known if self._shares else known[:1])], 1)[:, :, None]
+        weight = torch.stack([fit.weight for fit in (fits if self._shares else fits[:1])], 1)[:, :, None]
         x = X[:, None] * weight
-        of_centres = torch.stack([_pad(fit.of_centres, centres.shape[1]) for fit in known], 1)
-        said = with_constant(x) @ torch.stack([fit.of_lines for fit in known], 1)
-        said = said + bells(x, centres[:, None] * weight) @ of_centres  # (B, S, q, 3)
-        if len(known) == len(fits):
-            return said
-        order = iter(said.unbind(1))
-        return torch.stack([torch.zeros_like(said[:, 0]) if f is None else next(order) for f in fits], 1)
+        of_centres = torch.stack([_pad(fit.of_centres, centres.shape[1]) for fit in fits], 1)
+        of_lines = torch.stack([fit.of_lines for fit in fits], 1)
+        return with_constant(x) @ of_lines + bells(x, centres[:, None] * weight) @ of_centres
 
 
 @dataclass(frozen=True)
@@ -140,6 +133,13 @@ class KernelFit:
     """(B, m, 3), of the bells themselves."""
 
     @classmethod
+    def none(cls, X: Tensor) -> KernelFit:
+        """What is known before the first row of X (B, n, P): nothing, so zero is said."""
+        batch, _, features = X.shape
+        zeros = X.new_zeros(batch, features + 1, len(KERNEL_PENALTIES))
+        return cls(0, _alike(X).sqrt(), zeros, zeros[:, :0])
+
+    @classmethod
     def of(cls, size: int, basis: KernelBasis, beta: Tensor) -> KernelFit:
         """Keep coefficients (B, F, 3) of a basis in the form that is cheap to evaluate."""
         lines = basis.features - basis.factor.shape[-1]
@@ -163,6 +163,11 @@ def bells(x: Tensor, centres: Tensor) -> Tensor:
 def with_constant(x: Tensor) -> Tensor:
     """A constant before the columns, (..., P + 1)."""
     return torch.cat([torch.ones_like(x[..., :1]), x], -1)
+
+
+def _alike(X: Tensor) -> Tensor:
+    """The same weight for every column of X (B, n, P), (B, P)."""
+    return torch.full_like(X[:, 0], 1 / X.shape[2])
 
 
 def _pad(coefficients: Tensor, rows: int) -> Tensor:

@@ -114,6 +114,7 @@ class RidgeRegression:
         Z = self._basis(X)
         if self._sums is None:
             self._sums = Z.new_zeros(len(Z), Z.shape[2], Z.shape[2]), Z.new_zeros(Z.shape[::2])
+            self._sizes, self._coefficients = [0], [Z.new_zeros(len(Z), Z.shape[2], len(PENALTIES))]
         before, self._rows = self._rows, self._rows + X.shape[1]
         new = [s for s in refit_sizes(self._rows) if s > before]
         self._sums, grams, moments = accumulate(*self._sums, Z, y, [s - before for s in new])
@@ -123,14 +124,12 @@ class RidgeRegression:
             self._coefficients += solve(grams, moments, penalties=penalties).unbind(1)
 
     def coefficients(self, size: int) -> Tensor:
-        """Coefficients (B, F, 3) of the last fit to at most ``size`` rows, at least one."""
+        """Coefficients (B, F, 3) of the last fit to at most ``size`` rows; zero before the first."""
         return self._coefficients[bisect_right(self._sizes, size) - 1]
 
     def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""
-        Z = self._basis(X)
-        nothing = Z.new_zeros(len(Z), Z.shape[2], len(PENALTIES))
-        return Z[:, None] @ torch.stack([self.coefficients(s) if s else nothing for s in sizes], 1)
+        return self._basis(X)[:, None] @ torch.stack([self.coefficients(size) for size in sizes], 1)
 
 
 def refit_sizes(n: int) -> list[int]:

@@ -17,7 +17,7 @@ from pfnts.experiments.report.drawings import page_figure
 from pfnts.experiments.report.sections import Section, organize
 from pfnts.experiments.report.standing import standing_table, standings, verdicts
 from pfnts.experiments.report.tables import Cell, Table, csv_text, number
-from pfnts.experiments.report.writer import file_name, read_outcomes, write_tables
+from pfnts.experiments.report.writer import file_name, nothing_finished, read_outcomes, write_tables
 from pfnts.experiments.spec import RunSpec
 from pfnts.experiments.store import RunStore
 
@@ -89,7 +89,7 @@ def write_results(root: str | os.PathLike[str], out: str | os.PathLike[str], *, 
     store, out = RunStore(root), Path(out)
     outcomes, notes = read_outcomes(store)
     if not outcomes:
-        raise ValueError(f"root must hold at least one finished run, got {store.root}, which holds none")
+        raise nothing_finished(store)
     out.mkdir(parents=True, exist_ok=True)
     sections = organize(outcomes)
     made = _made(store)

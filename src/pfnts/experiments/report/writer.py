@@ -68,10 +68,7 @@ def write_report(
     outcomes, notes = read_outcomes(store)
     coverage = _coverage(store.root)
     if not outcomes and coverage is None:
-        raise ValueError(
-            f"root must hold at least one finished run, got {store.root}, which holds none; "
-            f"make some with: pfnts run --out {store.root}"
-        )
+        raise nothing_finished(store)
     out = store.root / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
     sections = organize(outcomes)
@@ -85,6 +82,14 @@ def write_report(
         notes=notes,
         machines=_machines(store),
         coverage=coverage,
+    )
+
+
+def nothing_finished(store: RunStore) -> ValueError:
+    """The error of a report on an empty folder."""
+    return ValueError(
+        f"root must hold at least one finished run, got {store.root}, which holds none; "
+        f"make some with: pfnts run --out {store.root}"
     )
 
 
