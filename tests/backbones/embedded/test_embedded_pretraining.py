@@ -105,15 +105,16 @@ def test_learning_rate_rises_and_falls_to_nothing() -> None:
 
 
 def test_loss_is_that_of_hand_computed_predictions() -> None:
-    # Squared error 4 in units of scale 2, so 1; pinball of the median 0.5 * |3 - 1| / 2.
+    # Squared error 4 in units of signal 1; pinball of the median 0.5 * |3 - 1| / 2, in units of scale 2.
     loss = pretraining.loss_of(
         mean=torch.tensor([[2.0]]),
         quantiles=torch.tensor([[[1.0]]]),
         true_mean=torch.tensor([[0.0]]),
         targets=torch.tensor([[[3.0]]]),
         scale=torch.tensor([[2.0]]),
+        signal=torch.tensor([[1.0]]),
     )
-    assert float(loss) == pytest.approx(1.0 + 0.5)
+    assert float(loss) == pytest.approx(4.0 + 0.5)
 
 
 def test_true_quantiles_have_the_least_loss() -> None:
@@ -125,7 +126,7 @@ def test_true_quantiles_have_the_least_loss() -> None:
 
     def loss(quantiles: torch.Tensor) -> float:
         zero = torch.zeros(1, 1)
-        return float(pretraining.loss_of(zero, quantiles, zero, targets, torch.ones(1, 1)))
+        return float(pretraining.loss_of(zero, quantiles, zero, targets, torch.ones(1, 1), torch.ones(1, 1)))
 
     assert loss(true) < min(loss(1.2 * true), loss(0.8 * true), loss(true + 0.2), loss(true - 0.2))
 

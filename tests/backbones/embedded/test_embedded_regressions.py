@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
+from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelBasis
 from pfnts.backbones.embedded.regressions import LIMIT, PENALTIES, Regressions, refit_sizes
 
 
@@ -64,3 +65,29 @@ def test_opinions_on_far_contexts_and_with_missing_cells_stay_finite() -> None:
 def test_nothing_is_said_before_the_first_row() -> None:
     X, y = rows(3)
     assert (Regressions().extend(X, y)[:, 0] == 0).all()
+
+
+def evidence(Z: np.ndarray, y: np.ndarray, penalty: float) -> float:
+    """Of y ~ N(0, s^2 (I + Z Z' / penalty)) with the scale s integrated out, by the matrix itself."""
+    covariance = np.eye(len(y)) + Z @ Z.T / penalty
+    return -np.linalg.slogdet(covariance)[1] / 2 - len(y) / 2 * np.log(y @ np.linalg.solve(covariance, y))
+
+
+@pytest.mark.parametrize("row", [1, 12, 50, 119])
+def test_last_opinion_averages_the_others_by_their_evidence(row: int) -> None:
+    X, y = rows(row)
+    regressions = Regressions()
+    said = regressions.extend(X, y)[1, row].numpy()
+    fitted = max(size for size in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96) if size <= row)
+    kernels = regressions._kernels
+    doubling = 2 ** (fitted.bit_length() - 1)
+    x, targets = X[1, :fitted].numpy(), y[1, :fitted].numpy()
+    one = np.ones((fitted, 1))
+    found = [evidence(np.hstack([one, x]), targets, 3 * p) for p in PENALTIES]
+    waves = np.hstack([one, x, np.sin(x), np.cos(x), np.sin(2 * x), np.cos(2 * x)])
+    found += [evidence(waves, targets, 3 * p) for p in PENALTIES]
+    for kernel in kernels:
+        basis = KernelBasis.of(X[:, :doubling], kernel._weights(X[:, :doubling]))
+        found += [evidence(basis(X[:, :fitted])[1].numpy(), targets, p) for p in KERNEL_PENALTIES]
+    weight = np.exp(found - np.max(found))
+    assert said[-1] == pytest.approx(said[:-1] @ weight / weight.sum(), abs=1e-6)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.sums import accumulate, solve
+from pfnts.backbones.embedded.sums import Sums, solve
 
 KERNEL_PENALTIES = (0.03, 0.3, 3.0)
 """The supposed noise variance where the kernel's variance is one."""
@@ -37,7 +37,7 @@ class KernelRegression:
         self._rows = 0
         self._centres: Tensor | None = None
         self._basis: KernelBasis | None = None
-        self._sums: tuple[Tensor, Tensor] | None = None
+        self._sums: Sums | None = None
         self._fits: list[KernelFit] = []
 
     def extend(self, X: Tensor, y: Tensor) -> None:
@@ -52,32 +52,37 @@ class KernelRegression:
             # Two fits to a doubling: on the old basis half way, then on the new one.
             sizes = [size for size in [doubled * 3 // 4] if before < size <= self._rows]
             if before and (sizes or self._rows < doubled):
-                self._fit(X, y, before, sizes)
+                self._fit(X, y, sizes)
             if self._rows == doubled:
                 self._basis = KernelBasis.of(X[:, :doubled], self._weights(X[:, :doubled]))
-                F = self._basis.features
-                self._sums = X.new_zeros(len(X), F, F), X.new_zeros(len(X), F)
-                self._fit(X, y, 0, [doubled])
+                self._sums = Sums.none(len(X), self._basis.features, X)
+                self._fit(X, y, [doubled])
 
     def _weights(self, X: Tensor) -> Tensor:
         return _alike(X) if self._shares is None else self._shares(X)
 
-    def _fit(self, X: Tensor, y: Tensor, before: int, sizes: list[int]) -> None:
+    def _fit(self, X: Tensor, y: Tensor, sizes: list[int]) -> None:
         assert self._basis is not None
         assert self._sums is not None
-        rows = slice(before, self._rows)
-        Z = self._basis(X[:, rows])
-        self._sums, grams, moments = accumulate(*self._sums, Z, y[:, rows], [s - before for s in sizes])
+        sums = []
+        for end in [*sizes, self._rows]:
+            if end > self._sums.rows:
+                rows = slice(self._sums.rows, end)
+                self._sums = self._sums.plus(self._basis(X[:, rows]), y[:, rows])
+            sums.append(self._sums)
         if sizes:
-            found = solve(grams, moments, penalties=KERNEL_PENALTIES).unbind(1)
-            pairs = zip(sizes, found, strict=True)
-            self._fits += [KernelFit.of(size, self._basis, beta) for size, beta in pairs]
+            found, evidence = solve(sums[:-1], penalties=KERNEL_PENALTIES)
+            each = zip(sizes, found.unbind(1), evidence.unbind(1), strict=True)
+            self._fits += [KernelFit.of(size, self._basis, beta, log) for size, beta, log in each]
+
+    def fit(self, size: int) -> KernelFit:
+        """The last fit to at most ``size`` rows; one that says nothing before the first."""
+        return self._fits[bisect_right(self._fits, size, key=lambda fit: fit.size) - 1]
 
     def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""
         assert self._centres is not None
-        at = [fit.size for fit in self._fits]
-        fits = [self._fits[bisect_right(at, size) - 1] for size in sizes]
+        fits = [self.fit(size) for size in sizes]
         centres = self._centres[:, : max(fit.of_centres.shape[1] for fit in fits)]
         # (B, S, 1, P), or (B, 1, 1, P) where weights never change
         weight = torch.stack([fit.weight for fit in (fits if self._shares else fits[:1])], 1)[:, :, None]
@@ -131,20 +136,22 @@ class KernelFit:
     """(B, P + 1, 3)"""
     of_centres: Tensor
     """(B, m, 3), of the bells themselves."""
+    evidence: Tensor
+    """(B, 3), its logarithm"""
 
     @classmethod
     def none(cls, X: Tensor) -> KernelFit:
         """What is known before the first row of X (B, n, P): nothing, so zero is said."""
         batch, _, features = X.shape
         zeros = X.new_zeros(batch, features + 1, len(KERNEL_PENALTIES))
-        return cls(0, _alike(X).sqrt(), zeros, zeros[:, :0])
+        return cls(0, _alike(X).sqrt(), zeros, zeros[:, :0], zeros[:, 0])
 
     @classmethod
-    def of(cls, size: int, basis: KernelBasis, beta: Tensor) -> KernelFit:
+    def of(cls, size: int, basis: KernelBasis, beta: Tensor, evidence: Tensor) -> KernelFit:
         """Keep coefficients (B, F, 3) of a basis in the form that is cheap to evaluate."""
         lines = basis.features - basis.factor.shape[-1]
         of_centres = torch.linalg.solve_triangular(basis.factor.mT, beta[:, lines:], upper=True)
-        return cls(size, basis.weight[:, 0], beta[:, :lines], of_centres)
+        return cls(size, basis.weight[:, 0], beta[:, :lines], of_centres, evidence)
 
 
 def bells(x: Tensor, centres: Tensor) -> Tensor:

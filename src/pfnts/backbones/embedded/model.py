@@ -98,7 +98,7 @@ class CausalPFN(nn.Module):
         asked
             Stretches of rows to predict, q rows in all.
         opinions
-            (B, n, 12), what regressions say of each row (`opinions_on`).
+            (B, n, 13), what regressions say of each row (`opinions_on`).
 
         Returns
         -------
@@ -310,7 +310,7 @@ class Head(nn.Module):
         self.trust = nn.Linear(2 * a.row, OPINIONS)
 
     def forward(self, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tensor]:
-        """Map tokens (..., d) and opinions (..., 12) to means (...) and quantiles (..., Q), in float32.
+        """Map tokens (..., d) and opinions (..., 13) to means (...) and quantiles (..., Q), in float32.
 
         As far as an opinion is trusted, the network only says what is to be added to it.
         """

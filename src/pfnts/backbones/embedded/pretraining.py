@@ -150,7 +150,7 @@ class Lesson:
     y: Tensor
     """(B, n)"""
     opinions: Tensor
-    """(B, n, 12)"""
+    """(B, n, 13)"""
     mean: Tensor
     """(B, n)"""
     again: Tensor
@@ -207,7 +207,9 @@ def training_loss(network: CausalPFN, lesson: Lesson, dice: Dice) -> Tensor:
     identity = dice.normal(batch, features, network.architecture.identity)
     mean, quantiles = network(lesson.X, lesson.y, identity, stretches, lesson.opinions)
     scale = lesson.y.std(1, keepdim=True) + 0.1
-    return loss_of(mean, quantiles, lesson.mean[:, asked], lesson.again[:, :, asked], scale)
+    # Where noise hides the signal, being near the mean counts as much as where it does not.
+    signal = lesson.mean.std(1, keepdim=True) + 0.2 * scale
+    return loss_of(mean, quantiles, lesson.mean[:, asked], lesson.again[:, :, asked], scale, signal)
 
 
 def draw_stretches(rows: int, dice: Dice, *, dense: int = 32) -> list[range]:
@@ -246,9 +248,14 @@ def move_weights(master: nn.Module, working: nn.Module) -> None:
     torch._foreach_copy_(list(working.parameters()), list(master.parameters()))
 
 
-def loss_of(mean: Tensor, quantiles: Tensor, true_mean: Tensor, targets: Tensor, scale: Tensor) -> Tensor:
-    """Loss of predictions (B, n), (B, n, Q) given means (B, n) and targets (draws, B, n), over ``scale``."""
-    squared = (((mean - true_mean) / scale) ** 2).mean()
+def loss_of(
+    mean: Tensor, quantiles: Tensor, true_mean: Tensor, targets: Tensor, scale: Tensor, signal: Tensor
+) -> Tensor:
+    """Loss of predictions (B, n), (B, n, Q) given means (B, n), over ``signal``, and targets, over ``scale``.
+
+    Targets are (draws, B, n), ``signal`` and ``scale`` (B, 1).
+    """
+    squared = (((mean - true_mean) / signal) ** 2).mean()
     level = quantile_levels(quantiles.shape[-1], device=quantiles.device)
     error = targets[..., None] - quantiles
     pinball = torch.maximum(level * error, (level - 1) * error).mean(-1) / scale

@@ -3,7 +3,8 @@
 What a closed form knows exactly need not be learned by heart: with few rows and a nearly linear reward
 nothing beats ridge regression, and on a smooth one little beats kernel ridge regression. There are four
 kinds, with three penalties each: straight lines, waves of single columns, and two kernels (`kernels`), one
-that counts all columns alike and one that counts them by how much their waves explain.
+that counts all columns alike and one that counts them by how much their waves explain. The thirteenth
+opinion is their average, weighed by how probable each makes the rows so far (Bayesian model averaging).
 Coefficients are refitted at sizes that grow geometrically, so that n rows cost some log n fits.
 """
 
@@ -17,11 +18,12 @@ import torch
 from torch import Tensor
 
 from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelRegression, with_constant
-from pfnts.backbones.embedded.sums import accumulate, solve
+from pfnts.backbones.embedded.sums import Sums, solve
 
 PENALTIES = (0.1, 1.0, 10.0)
 """Over the number of columns: the supposed noise variance for a signal variance of one."""
-OPINIONS = 2 * len(PENALTIES) + 2 * len(KERNEL_PENALTIES)
+OPINIONS = 2 * len(PENALTIES) + 2 * len(KERNEL_PENALTIES) + 1
+"""Those of all, and their average by evidence."""
 SHARPNESS = 2.0
 """Sum of the columns' weights where they are told apart: fewer of them matter, so bells may be narrower."""
 LIMIT = 10.0
@@ -37,7 +39,7 @@ class Regressions:
     >>> regressions = Regressions()
     >>> opinions = regressions.extend(X, X[..., 0])
     >>> opinions.shape, bool((opinions[0, 40:, 0] - X[0, 40:, 0]).abs().max() < 0.1)
-    (torch.Size([1, 50, 12]), True)
+    (torch.Size([1, 50, 13]), True)
     """
 
     def __init__(self) -> None:
@@ -49,7 +51,7 @@ class Regressions:
 
     @torch.no_grad()
     def extend(self, X: Tensor, y: Tensor) -> Tensor:
-        """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, 12)."""
+        """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, 13)."""
         X = torch.nan_to_num(X)
         before = 0 if self._X is None else self._X.shape[1]
         self._X = X if self._X is None else torch.cat([self._X, X], 1)
@@ -66,13 +68,22 @@ class Regressions:
 
     @torch.no_grad()
     def opinions(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 12), sizes outside."""
+        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 13), sizes outside."""
         return self._say(torch.nan_to_num(X), sizes)
 
     def _say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         ridges = [ridge.say(X, sizes) for ridge in (self._lines, self._waves)]
         said = torch.cat([*ridges, *(kernel.say(X, sizes) for kernel in self._kernels)], -1)
-        return said.flatten(1, 2).nan_to_num(0.0).clamp(-LIMIT, LIMIT)
+        said = said.nan_to_num(0.0).clamp(-LIMIT, LIMIT)  # (B, S, q, 12)
+        credence = torch.stack([self._credence(size) for size in sizes], 1)[:, :, None]
+        return torch.cat([said, (said * credence).sum(-1, keepdim=True)], -1).flatten(1, 2)
+
+    def _credence(self, size: int) -> Tensor:
+        """Probability of each regression (B, 12), all alike beforehand, as of the last fit of all."""
+        kernels = [kernel.fit(size) for kernel in self._kernels]
+        ridges = [ridge.evidence(kernels[0].size) for ridge in (self._lines, self._waves)]
+        evidence = torch.cat([*ridges, *(fit.evidence for fit in kernels)], -1)
+        return torch.softmax(evidence.nan_to_num(-1e9), -1)
 
     def _by_waves(self, X: Tensor) -> Tensor:
         """Weights (B, P) as the shares of columns in the variance of the waves fitted to rows X (B, n, P)."""
@@ -83,7 +94,7 @@ class Regressions:
 
 
 def opinions_on(X: Tensor, y: Tensor) -> Tensor:
-    """Opinions on every row of whole histories X (B, n, P), y (B, n) from the rows before it, (B, n, 12)."""
+    """Opinions on every row of whole histories X (B, n, P), y (B, n) from the rows before it, (B, n, 13)."""
     regressions, X, y = Regressions(), X.double(), y.double()
     if X.shape[1] == 1:
         return regressions.extend(X, y).float()
@@ -104,28 +115,40 @@ class RidgeRegression:
 
     def __init__(self, basis: Callable[[Tensor], Tensor]) -> None:
         self._basis = basis
-        self._rows = 0
-        self._sums: tuple[Tensor, Tensor] | None = None
+        self._sums: Sums | None = None
         self._sizes: list[int] = []
         self._coefficients: list[Tensor] = []
+        self._evidence: list[Tensor] = []
 
     def extend(self, X: Tensor, y: Tensor) -> None:
         """Add rows X (B, m, P), y (B, m)."""
         Z = self._basis(X)
         if self._sums is None:
-            self._sums = Z.new_zeros(len(Z), Z.shape[2], Z.shape[2]), Z.new_zeros(Z.shape[::2])
-            self._sizes, self._coefficients = [0], [Z.new_zeros(len(Z), Z.shape[2], len(PENALTIES))]
-        before, self._rows = self._rows, self._rows + X.shape[1]
-        new = [s for s in refit_sizes(self._rows) if s > before]
-        self._sums, grams, moments = accumulate(*self._sums, Z, y, [s - before for s in new])
+            self._sums = Sums.none(len(Z), Z.shape[2], Z)
+            self._sizes, nothing = [0], Z.new_zeros(len(Z), Z.shape[2], len(PENALTIES))
+            self._coefficients, self._evidence = [nothing], [nothing[:, 0]]
+        sums = self._sums
+        before, after = sums.rows, sums.rows + X.shape[1]
+        new = [s for s in refit_sizes(after) if s > before]
+        at_refits = []
+        for begin, end in pairwise([before, *new, after]):
+            sums = sums.plus(Z[:, begin - before : end - before], y[:, begin - before : end - before])
+            at_refits.append(sums)
+        self._sums = sums
         if new:
             penalties = [penalty * X.shape[2] for penalty in PENALTIES]
+            found, evidence = solve(at_refits[:-1], penalties=penalties)
             self._sizes += new
-            self._coefficients += solve(grams, moments, penalties=penalties).unbind(1)
+            self._coefficients += found.unbind(1)
+            self._evidence += evidence.unbind(1)
 
     def coefficients(self, size: int) -> Tensor:
         """Coefficients (B, F, 3) of the last fit to at most ``size`` rows; zero before the first."""
         return self._coefficients[bisect_right(self._sizes, size) - 1]
+
+    def evidence(self, size: int) -> Tensor:
+        """Log evidence (B, 3) of the same fit."""
+        return self._evidence[bisect_right(self._sizes, size) - 1]
 
     def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""

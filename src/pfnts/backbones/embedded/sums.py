@@ -3,45 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 
-def accumulate(
-    gram: Tensor, moment: Tensor, Z: Tensor, y: Tensor, ends: Sequence[int]
-) -> tuple[tuple[Tensor, Tensor], list[Tensor], list[Tensor]]:
-    """Add rows Z (B, m, F), y (B, m) to the sums; give also the sums as they stood after each of ``ends``."""
-    grams, moments, begin = [], [], 0
-    for end in [*ends, Z.shape[1]]:
-        part = Z[:, begin:end]
-        gram = torch.baddbmm(gram, part.mT, part)
-        moment = moment + (part.mT @ y[:, begin:end, None])[..., 0]
-        grams.append(gram)
-        moments.append(moment)
-        begin = end
-    return (gram, moment), grams[:-1], moments[:-1]
+@dataclass(frozen=True)
+class Sums:
+    """What a ridge regression needs to know of the first rows."""
+
+    gram: Tensor
+    """(B, F, F)"""
+    moment: Tensor
+    """(B, F)"""
+    square: Tensor
+    """(B,), of the targets"""
+    rows: int = 0
+
+    @classmethod
+    def none(cls, batch: int, features: int, like: Tensor) -> Sums:
+        """Sums over no rows."""
+        zeros = like.new_zeros
+        return cls(zeros(batch, features, features), zeros(batch, features), zeros(batch))
+
+    def plus(self, Z: Tensor, y: Tensor) -> Sums:
+        """Add rows Z (B, m, F), y (B, m)."""
+        return Sums(
+            torch.baddbmm(self.gram, Z.mT, Z),
+            self.moment + (Z.mT @ y[..., None])[..., 0],
+            self.square + (y**2).sum(1),
+            self.rows + Z.shape[1],
+        )
 
 
-def solve(grams: Sequence[Tensor], moments: Sequence[Tensor], *, penalties: Sequence[float]) -> Tensor:
-    """Coefficients (B, K, F, L) of K sums (B, F, F) and (B, F) under L penalties.
+def solve(sums: Sequence[Sums], *, penalties: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """Coefficients (B, K, F, L) of K sums under L penalties, and the log evidence of each, (B, K, L).
+
+    The evidence is of coefficients with variance s^2 / penalty and noise with variance s^2, s unknown; up to
+    a constant that depends on the number of rows alone.
 
     Examples
     --------
-    >>> solve([torch.eye(2)[None]], [torch.tensor([[2.0, 4.0]])], penalties=[1.0]).flatten()
-    tensor([1., 2.])
+    >>> sums = Sums.none(1, 2, torch.zeros(1)).plus(torch.eye(2)[None], torch.tensor([[2.0, 4.0]]))
+    >>> coefficients, evidence = solve([sums], penalties=[1.0])
+    >>> coefficients.flatten(), evidence.shape
+    (tensor([1., 2.]), torch.Size([1, 1, 1]))
     """
-    found = []
-    for gram, moment in zip(_chunks(grams), _chunks(moments), strict=True):
+    found, evidence = [], []
+    at_once = max(1, 2**25 // (sums[0].gram.numel() * len(penalties)))  # all of them may not fit in memory
+    for i in range(0, len(sums), at_once):
+        part = sums[i : i + at_once]
+        gram, moment = torch.stack([s.gram for s in part], 1), torch.stack([s.moment for s in part], 1)
+        square = torch.stack([s.square for s in part], 1)[..., None]
+        rows = torch.tensor([s.rows for s in part], device=gram.device)[:, None]
         eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
         penalty = torch.tensor(penalties, dtype=gram.dtype, device=gram.device)
         ridge = gram[:, :, None] + penalty[:, None, None] * eye
         factor, _ = torch.linalg.cholesky_ex(ridge)  # (B, k, L, F, F); positive definite by the penalty
         right = moment[:, :, None, :, None].expand(*factor.shape[:-1], 1)
-        found.append(torch.cholesky_solve(right, factor)[..., 0].mT)
-    return torch.cat(found, 1)
-
-
-def _chunks(sums: Sequence[Tensor], *, size: int = 8) -> list[Tensor]:
-    """Stack a few at a time: all of them may not fit in memory."""
-    return [torch.stack(list(sums[i : i + size]), 1) for i in range(0, len(sums), size)]
+        solved = torch.cholesky_solve(right, factor)[..., 0]  # (B, k, L, F)
+        found.append(solved.mT)
+        left = (square - (solved * moment[:, :, None]).sum(-1)).clamp(min=1e-9)  # (B, k, L)
+        size = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - gram.shape[-1] / 2 * penalty.log()
+        evidence.append(-size - rows / 2 * left.log())
+    return torch.cat(found, 1), torch.cat(evidence, 1)
