@@ -123,6 +123,11 @@ def main() -> None:
         parser.error(f"--horizon must exceed --decisions, got {options.horizon} and {options.decisions}")
 
     console = Console(width=110)
+    with console.status("memory"):  # first: a process's peak begins at that of the one that started it
+        probe = [sys.executable, __file__, "--memory-only", "--horizon", str(options.horizon)]
+        before, after = map(
+            float, subprocess.run(probe, capture_output=True, text=True, check=True).stdout.split()
+        )
     rng = np.random.default_rng(options.seed)
     environment = make("friedman", horizon=options.horizon, rng=rng)
     load("embedded")  # so that reading the weights is in no measurement
@@ -135,11 +140,6 @@ def main() -> None:
             refitted += count * snapshot_seconds(environment, size, repeats=options.repeats, rng=rng)
     with console.status("single decisions"):
         decisions = decision_seconds(environment, decisions=options.decisions, rng=rng)
-    with console.status("memory"):
-        probe = [sys.executable, __file__, "--memory-only", "--horizon", str(options.horizon)]
-        before, after = map(
-            float, subprocess.run(probe, capture_output=True, text=True, check=True).stdout.split()
-        )
 
     table = Table(
         title=f"The embedded backbone on {torch.get_num_threads()} CPU threads, n = {options.horizon:,}"

@@ -1,4 +1,4 @@
-"""Draws regret.png, the picture in README.md: final runs of `pfnts run`, kept in runs/ like any others."""
+"""Draws regret.png, the picture in README.md: runs of `pfnts reproduce`, from runs/paper, made where missing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FOLDER = Path(__file__).parent
 def main() -> None:
     contestants = [PolicySpec("pfn-ts")]
     contestants += [PolicySpec(name) for name in RIVALS if name in policies.names()]
-    specs = plan(scenarios=SCENARIOS, policies=contestants, horizon=10_000, replications=2, seed=42)
-    regret_curves(run_with_bars(specs, store=RunStore(FOLDER.parent / "runs")), FOLDER / "regret.png")
+    specs = plan(scenarios=SCENARIOS, policies=contestants, horizon=10_000, replications=5, seed=42)
+    regret_curves(run_with_bars(specs, store=RunStore(FOLDER.parent / "runs" / "paper")), FOLDER / "regret.png")
 
 
 if __name__ == "__main__":
