@@ -25,7 +25,7 @@ ROWS_AT_ONCE = {"cpu": 1024, "cuda": 2048, "mps": 1024}
 """Rows added to the cache in one pass."""
 ROWS_APART = {"cpu": 256, "cuda": 2048, "mps": 1024}
 """Of these, as many are one piece of work for a core."""
-QUERIES_AT_ONCE = {"cpu": 32, "cuda": 4096, "mps": 4096}
+QUERIES_AT_ONCE = {"cpu": 64, "cuda": 4096, "mps": 4096}
 """Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
 FEW_QUERIES = 8
 """Up to as many, a pass consists of small operations, and histories are better asked together."""
