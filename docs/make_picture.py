@@ -1,4 +1,4 @@
-"""Draws regret.png, the picture in README.md: runs of `pfnts reproduce`, from runs/paper, made where missing."""
+"""Draws regret.png, the picture in README.md, from runs/paper; makes the runs that are not there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def main() -> None:
     contestants = [PolicySpec("pfn-ts")]
     contestants += [PolicySpec(name) for name in RIVALS if name in policies.names()]
     specs = plan(scenarios=SCENARIOS, policies=contestants, horizon=10_000, replications=5, seed=42)
-    regret_curves(run_with_bars(specs, store=RunStore(FOLDER.parent / "runs" / "paper")), FOLDER / "regret.png")
+    store = RunStore(FOLDER.parent / "runs" / "paper")
+    regret_curves(run_with_bars(specs, store=store), FOLDER / "regret.png")
 
 
 if __name__ == "__main__":
