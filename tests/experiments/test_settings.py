@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import pytest
 
@@ -12,6 +13,7 @@ from pfnts.encodings import Threshold
 from pfnts.experiments import PolicySpec
 from pfnts.experiments.settings import settings_of
 from pfnts.policies import PFNTS
+from pfnts.policies.bart import BartSettings
 
 
 class Own:
@@ -39,6 +41,8 @@ def test_defaults_below_a_name_are_written_out() -> None:
     settings = settings_of(PFNTS, {"variance": "subclt", "base": 1.5, "encoding": "threshold"})
     assert settings["variance"] == {"name": "subclt", "settings": {"base": 1.5, "weights": "equal"}}
     assert settings["encoding"]["settings"] == {"limit": Threshold().limit}
+    trees = PolicySpec("bf-ts").settings()["bart"]
+    assert trees == {"name": "BartSettings", "settings": asdict(BartSettings())}
 
 
 def test_words_of_a_policy_of_ones_own_stay_as_they_are() -> None:

@@ -17,6 +17,8 @@ from pfnts.policies.base import Choice, Label, Mask, Matrix
 from pfnts.policies.refresh import RefittingPolicy
 from pfnts.posterior import GaussianPosterior
 
+_BART = BartSettings()
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -63,14 +65,14 @@ class BFTS(RefittingPolicy[Draws]):
         self,
         arms: int | Sequence[Label],
         *,
-        bart: BartSettings | None = None,
+        bart: BartSettings = _BART,
         refresh: float = 8.0,
         warmup: int = 5,
         explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(arms, refresh=refresh, warmup=warmup, explore=explore, schema=schema)
-        self._bart = BartSettings() if bart is None else bart
+        self._bart = bart
         self._fits: dict[int, BartFit] = {}
         self._order = np.empty((0, self.n_arms), dtype=np.int64)
         self._used = 0
