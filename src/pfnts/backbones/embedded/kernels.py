@@ -64,14 +64,10 @@ class KernelRegression:
     def _fit(self, X: Tensor, y: Tensor, sizes: list[int]) -> None:
         assert self._basis is not None
         assert self._sums is not None
-        sums = []
-        for end in [*sizes, self._rows]:
-            if end > self._sums.rows:
-                rows = slice(self._sums.rows, end)
-                self._sums = self._sums.plus(self._basis(X[:, rows]), y[:, rows])
-            sums.append(self._sums)
+        rows = slice(self._sums.rows, self._rows)
+        *at_sizes, self._sums = self._sums.through(self._basis(X[:, rows]), y[:, rows], [*sizes, self._rows])
         if sizes:
-            found, evidence = solve(sums[:-1], penalties=KERNEL_PENALTIES)
+            found, evidence = solve(at_sizes, penalties=KERNEL_PENALTIES)
             each = zip(sizes, found.unbind(1), evidence.unbind(1), strict=True)
             self._fits += [KernelFit.of(size, self._basis, beta, log) for size, beta, log in each]
 

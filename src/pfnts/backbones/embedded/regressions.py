@@ -75,15 +75,16 @@ class Regressions:
         ridges = [ridge.say(X, sizes) for ridge in (self._lines, self._waves)]
         said = torch.cat([*ridges, *(kernel.say(X, sizes) for kernel in self._kernels)], -1)
         said = said.nan_to_num(0.0).clamp(-LIMIT, LIMIT)  # (B, S, q, 12)
-        credence = torch.stack([self._credence(size) for size in sizes], 1)[:, :, None]
+        # The probability of each regression, all alike beforehand.
+        evidence = torch.stack([self._evidence(size) for size in sizes], 1)[:, :, None]
+        credence = torch.softmax(evidence.nan_to_num(-1e9), -1)
         return torch.cat([said, (said * credence).sum(-1, keepdim=True)], -1).flatten(1, 2)
 
-    def _credence(self, size: int) -> Tensor:
-        """Probability of each regression (B, 12), all alike beforehand, as of the last fit of all."""
+    def _evidence(self, size: int) -> Tensor:
+        """Log evidence of each regression (B, 12), as of the last fit of all."""
         kernels = [kernel.fit(size) for kernel in self._kernels]
         ridges = [ridge.evidence(kernels[0].size) for ridge in (self._lines, self._waves)]
-        evidence = torch.cat([*ridges, *(fit.evidence for fit in kernels)], -1)
-        return torch.softmax(evidence.nan_to_num(-1e9), -1)
+        return torch.cat([*ridges, *(fit.evidence for fit in kernels)], -1)
 
     def _by_waves(self, X: Tensor) -> Tensor:
         """Weights (B, P) as the shares of columns in the variance of the waves fitted to rows X (B, n, P)."""
@@ -127,17 +128,12 @@ class RidgeRegression:
             self._sums = Sums.none(len(Z), Z.shape[2], Z)
             self._sizes, nothing = [0], Z.new_zeros(len(Z), Z.shape[2], len(PENALTIES))
             self._coefficients, self._evidence = [nothing], [nothing[:, 0]]
-        sums = self._sums
-        before, after = sums.rows, sums.rows + X.shape[1]
+        before, after = self._sums.rows, self._sums.rows + X.shape[1]
         new = [s for s in refit_sizes(after) if s > before]
-        at_refits = []
-        for begin, end in pairwise([before, *new, after]):
-            sums = sums.plus(Z[:, begin - before : end - before], y[:, begin - before : end - before])
-            at_refits.append(sums)
-        self._sums = sums
+        *at_refits, self._sums = self._sums.through(Z, y, [*new, after])
         if new:
             penalties = [penalty * X.shape[2] for penalty in PENALTIES]
-            found, evidence = solve(at_refits[:-1], penalties=penalties)
+            found, evidence = solve(at_refits, penalties=penalties)
             self._sizes += new
             self._coefficients += found.unbind(1)
             self._evidence += evidence.unbind(1)

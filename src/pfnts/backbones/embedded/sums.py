@@ -36,6 +36,15 @@ class Sums:
             self.rows + Z.shape[1],
         )
 
+    def through(self, Z: Tensor, y: Tensor, ends: Sequence[int]) -> list[Sums]:
+        """Add rows as `plus` does; give the sums after ``ends`` rows, counted from the first of all."""
+        found, sums = [], self
+        for end in ends:
+            rows = slice(sums.rows - self.rows, end - self.rows)
+            sums = sums.plus(Z[:, rows], y[:, rows])
+            found.append(sums)
+        return found
+
 
 def solve(sums: Sequence[Sums], *, penalties: Sequence[float]) -> tuple[Tensor, Tensor]:
     """Coefficients (B, K, F, L) of K sums under L penalties, and the log evidence of each, (B, K, L).
