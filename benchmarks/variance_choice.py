@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pfnts.encodings import VarianceEstimator
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -29,7 +30,6 @@ from rich.progress import (
 )
 
 from pfnts import PFNTS, simulate
-from pfnts.encodings import VarianceEstimator
 from pfnts.environments import make
 from pfnts.policies import Shrunk
 from pfnts.posterior import SubCLT

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.random import Generator
-
-from pfnts.backbones import LinearBackbone
 from pfnts.encodings import Adaptive, History, start
 from pfnts.encodings.schedule import Schedule
+
+from pfnts.backbones import LinearBackbone
 from pfnts.scores import crps
 
 BACKBONE = LinearBackbone()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.random import Generator
-
-from pfnts.backbones import LinearBackbone
 from pfnts.encodings import History, Threshold, start
 from pfnts.encodings.schedule import Schedule
+
+from pfnts.backbones import LinearBackbone
 from pfnts.policies import Shrunk
 from pfnts.posterior import SubCLT
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pfnts.encodings.schedule import Schedule
+
 from pfnts.posterior import prefix_grid
 
 BASES, RATIOS = st.floats(1.05, 6.0), st.floats(1.01, 8.0)

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from pfnts.encodings import Column, Schema
 from pfnts.encodings.contexts import read
 

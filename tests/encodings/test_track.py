@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import Generator
-
-from pfnts.backbones import LinearBackbone
 from pfnts.encodings.history import History
 from pfnts.encodings.layouts import Disjoint
 from pfnts.encodings.schedule import Schedule
 from pfnts.encodings.track import Track
+
+from pfnts.backbones import LinearBackbone
 
 
 class Recorder:

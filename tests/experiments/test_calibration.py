@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
+from pfnts.encodings.track import Snapshot
 
 from pfnts.backbones import LinearBackbone
-from pfnts.encodings.track import Snapshot
 from pfnts.experiments import calibration
 from pfnts.experiments.calibration import (
     SIZES,

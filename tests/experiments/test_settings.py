@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import pytest
+from pfnts.encodings import Threshold
 
 from pfnts import policies
-from pfnts.encodings import Threshold
 from pfnts.experiments import PolicySpec
 from pfnts.experiments.settings import settings_of
 from pfnts.policies import PFNTS

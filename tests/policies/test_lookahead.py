@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from pfnts.encodings.schedule import Schedule
 
 from pfnts import PFNTS
-from pfnts.encodings.schedule import Schedule
 from pfnts.posterior import SubCLT
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import Generator
+from pfnts.encodings import Adaptive, Threshold
 
 from pfnts import PFNTS
 from pfnts.backbones import LinearBackbone
-from pfnts.encodings import Adaptive, Threshold
 from pfnts.environments import Environment, make
 from pfnts.policies import Decision, Shrunk
 from pfnts.policies.archive import write_archive

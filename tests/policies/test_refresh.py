@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import Generator
+from pfnts.policies.refresh import Announced, RefittingPolicy, refresh_index, rounds_to_refresh
 
 from pfnts.policies.base import Choice, Mask, Matrix
-from pfnts.policies.refresh import Announced, RefittingPolicy, refresh_index, rounds_to_refresh
 
 
 class Counting(RefittingPolicy[float]):

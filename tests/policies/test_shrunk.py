@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import Generator
-from scipy.stats import t as student
-
-from pfnts.backbones import LinearBackbone
 from pfnts.encodings import History, start
 from pfnts.encodings.schedule import Schedule
 from pfnts.encodings.track import Snapshot
+from scipy.stats import t as student
+
+from pfnts.backbones import LinearBackbone
 from pfnts.policies import Shrunk
 from pfnts.posterior import StudentPosterior, SubCLT
 

@@ -1,25 +1,24 @@
 """Policies: decide, update, and a posterior where they have one."""
 
-from pfnts.policies.base import Choice, Decision, Policy
+from pfnts.policies.base import Policy
 from pfnts.policies.context_free import ContextFreeTS
+from pfnts.policies.decision import Choices, Decision
 from pfnts.policies.epsilon_greedy import EpsilonGreedy
 from pfnts.policies.lin_ts import LinTS
 from pfnts.policies.lin_ucb import LinUCB
 from pfnts.policies.pfn_ts import PFNTS
 from pfnts.policies.registry import make, names
-from pfnts.policies.shrunk import Shrunk
 from pfnts.policies.uniform import Uniform
 
 __all__ = [
     "PFNTS",
-    "Choice",
+    "Choices",
     "ContextFreeTS",
     "Decision",
     "EpsilonGreedy",
     "LinTS",
     "LinUCB",
     "Policy",
-    "Shrunk",
     "Uniform",
     "make",
     "names",

@@ -1,72 +1,150 @@
-"""One file of arrays and JSON: how policies are saved. Nothing is pickled."""
+"""One file for a policy: a header and its log, as JSON in a zip. Nothing is pickled, nothing in it is run."""
 
 from __future__ import annotations
 
 import json
 import os
+import tempfile
 import zipfile
 import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+from pfnts.contexts import Schema
+from pfnts.events import Event, Label, from_dict
+from pfnts.events.event import to_dict
+from pfnts.policies import archive_1
 
-_FORMAT = "pfnts-policy"
-_VERSION = 1
+FORMAT = "pfnts-policy"
+VERSION = 2
+_HEADER, _EVENTS = "header.json", "events.jsonl"
+_LONGEST_HEADER = 64 << 20
+_LONGEST_LINE = 8 << 20
+
+T = TypeVar("T")
 
 
-def write_archive(
-    path: str | os.PathLike[str], *, policy: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
-) -> None:
+@dataclass(frozen=True)
+class Archive:
+    """What a file says."""
+
+    path: str
+    arms: list[Label]
+    schema: Schema | None
+    settings: dict[str, Any]
+    events: list[Event]
+
+    def made(self, make: Callable[[list[Label], Schema | None, dict[str, Any]], T]) -> T:
+        """Make the policy; settings that do not fit are damage, a ValueError says what is wrong by itself."""
+        try:
+            return make(self.arms, self.schema, self.settings)
+        except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+            raise damaged(self.path, error) from error
+
+
+def damaged(path: str, error: BaseException | str) -> ValueError:
+    """The one error for a file that is not what it should be."""
+    why = error if isinstance(error, str) else f"{type(error).__name__}: {str(error)[:200]}"
+    return ValueError(f"path must be a saved policy, {path!r} is not one or is damaged ({why})")
+
+
+def write_archive(path: str | os.PathLike[str], *, header: dict[str, Any], events: Iterable[Event]) -> None:
     """Write an archive in one step: a reader sees the old file or the new one, never half of it.
 
-    Parameters
-    ----------
-    path
-        Where to; taken as it is, whatever its ending.
-    policy
-        Name of the policy, which `read_archive` asks for.
-    header
-        Plain JSON.
-    arrays
-        Numeric arrays by name.
+    The file is on the disk when this returns. A file that is replaced keeps its mode.
     """
     target = Path(path)
-    text = json.dumps({"format": _FORMAT, "version": _VERSION, "policy": policy, **header})
-    partial = target.with_name(target.name + ".partial")
-    with partial.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, header=np.frombuffer(text.encode(), np.uint8), **arrays)
-    partial.replace(target)
-
-
-def read_archive(
-    path: str | os.PathLike[str], *, policy: str
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read the header and the arrays of an archive; any other file is a ValueError that says why."""
+    mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
+    descriptor, name = tempfile.mkstemp(prefix=".pfnts-", dir=target.parent)
     try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(arrays.pop("header").tobytes().decode())
-        found = header["format"], header["version"], header["policy"]
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(_HEADER, json.dumps({"format": FORMAT, "version": VERSION, **header}))
+                with archive.open(_EVENTS, "w", force_zip64=True) as lines:
+                    for event in events:
+                        lines.write(json.dumps(to_dict(event), allow_nan=False).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read_archive(path: str | os.PathLike[str], *, policy: str) -> Archive:
+    """Read an archive; any other file is a ValueError that says why."""
+    name = str(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if _HEADER not in archive.namelist():
+                return _first_format(archive, name, policy=policy)
+            header = _header(archive)
+            _check(name, header, policy=policy, version=VERSION)
+            schema = None if header["schema"] is None else Schema.from_json(header["schema"])
+            with archive.open(_EVENTS) as lines:
+                events = []
+                while line := lines.readline(_LONGEST_LINE):
+                    events.append(from_dict(json.loads(line)))
+            return Archive(name, header["arms"], schema, dict(header["settings"]), events)
     except FileNotFoundError:
         raise
     except (
         OSError,
-        ValueError,
+        EOFError,
         KeyError,
         TypeError,
         AttributeError,
-        EOFError,
+        IndexError,
+        RecursionError,
+        NotImplementedError,
+        OverflowError,
+        RuntimeError,
         zipfile.BadZipFile,
         zlib.error,
+        UnicodeDecodeError,
+        json.JSONDecodeError,
     ) as error:
+        raise damaged(name, error) from error
+
+
+def _first_format(archive: zipfile.ZipFile, name: str, *, policy: str) -> Archive:
+    """Read what version 0.1 wrote."""
+    header, arrays = archive_1.read(archive)
+    _check(name, header, policy=policy, version=1)
+    arms, settings, events = archive_1.convert(header, arrays)
+    schema = None if header["schema"] is None else Schema.from_json(header["schema"])
+    return Archive(name, arms, schema, settings, events)
+
+
+def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
+    with archive.open(_HEADER) as file:
+        text = file.read(_LONGEST_HEADER + 1)
+    if len(text) > _LONGEST_HEADER:
+        raise OverflowError("the header is too long")
+    header = json.loads(text)
+    if not isinstance(header, dict):
+        raise TypeError("the header is no mapping")
+    return header
+
+
+def _check(name: str, header: dict[str, Any], *, policy: str, version: int) -> None:
+    found = header["format"], header["version"], header["policy"]
+    if found != (FORMAT, version, policy):
         raise ValueError(
-            f"path must be a saved policy, {str(path)!r} is not one or is damaged ({type(error).__name__})"
-        ) from error
-    if found != (_FORMAT, _VERSION, policy):
-        raise ValueError(
-            f"path must be a saved {policy!r} policy of format {_FORMAT} version {_VERSION}, "
-            f"{str(path)!r} has {found[0]} version {found[1]} of {found[2]!r}"
+            f"path must be a saved {policy!r} policy of format {FORMAT} up to version {VERSION}, "
+            f"{name!r} has {found[0]} version {found[1]} of {found[2]!r}"
         )
-    return header, arrays
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,71 +1,59 @@
-"""What every policy shares: labels, contexts, validation, the round-robin warm-up, one decision or many."""
+"""What every policy shares: a log, what follows from it, warm-up, and one way to decide."""
 
 from __future__ import annotations
 
+import os
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.encodings.contexts import read
-from pfnts.encodings.schema import Schema
+from pfnts.contexts import Schema
+from pfnts.events import ArmAdded, ArmRemoved, Decided, Event, History, Label, Observed, Rewarded
+from pfnts.policies.archive import read_archive, write_archive
+from pfnts.policies.arguments import (
+    check_arms,
+    check_id,
+    check_label,
+    check_reward,
+    check_rng,
+    check_schema,
+    listed,
+)
+from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason, Vector
+from pfnts.policies.prefetch import PrefetchCache
+from pfnts.policies.rows import Rows
+from pfnts.policies.warmup import UNIFORMS, settle
 
-if TYPE_CHECKING:
-    from pfnts.posterior import GaussianPosterior, StudentPosterior
-
-Label: TypeAlias = str | int
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-AnyPosterior: TypeAlias = "GaussianPosterior | StudentPosterior"
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The arm chosen at one context, and how likely each arm was."""
-
-    arm: Label
-    """Label of the chosen arm."""
-    index: int
-    """Its position in `Policy.arms`."""
-    propensities: Vector
-    """(K,) probability of every arm, in the order of `Policy.arms`; exact unless its policy says not."""
-    posterior: AnyPosterior | None = None
-    """Posterior of the (K,) mean rewards at the context; None during warm-up and where a policy has none."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a subclass answers for one context: a decision without its label."""
-
-    index: int
-    propensities: Vector
-    posterior: AnyPosterior | None = None
+Outcome = Literal["learned", "duplicate"]
 
 
 class Policy(ABC):
-    """Carries the behaviour that policies share; a subclass implements hooks on floats and indices.
+    """Carries the behaviour that policies share; a subclass implements hooks on floats and arm numbers.
 
-    A subclass implements `_choose` and `_observe`, and `_start` if it needs the width of a context
-    before the first of them. Every argument has been validated before a hook sees it, and nothing of the
-    policy has changed yet, so a hook that raises before it changes anything leaves the policy as it was.
+    A policy is its log: everything else is folded from the events, and made anew from them if anything
+    fails half-way. `decide` and `update` append events and change nothing else. A policy may be shared by
+    threads: one call is served at a time.
+
+    A subclass implements `_reset`, `_observe` and `_choose`, and whichever of the other hooks it needs.
 
     Parameters
     ----------
     arms
         Number of arms, labelled 0, 1, ..., or their labels (strings or integers).
     warmup
-        Rewards to see from each arm before the policy's own rule decides. Among the eligible arms still
-        short of it, the one with the fewest decisions, rewarded or not, is pulled: a round robin.
+        Rows of an arm that its model must hold before the policy's own rule may choose it. Until then it is
+        drawn at random among the arms in warm-up, and is never more than so many decisions ahead of its
+        rewards.
     explore
         Share of the rounds in which any eligible arm is drawn, each alike, warm-up included: no propensity of
         an eligible arm is below ``explore`` over their number, as trials and later evaluations need it.
     schema
-        What the columns of a context are; inferred from the first contexts when not given.
+        What the columns of a context are; inferred from the first context when not given.
 
     Examples
     --------
@@ -74,8 +62,13 @@ class Policy(ABC):
     >>> decision = policy.decide([0.5, 1.0], rng=np.random.default_rng(0))
     >>> decision.arm, decision.propensities
     ('standard', array([0.5, 0.5]))
-    >>> policy.update([0.5, 1.0], arm=decision.arm, reward=1.0)
+    >>> policy.update(decision, reward=1.0)
+    'learned'
     """
+
+    name: ClassVar[str]
+    rule: ClassVar[Reason] = "thompson"
+    """What the reason of a decision says when the policy's own rule took it."""
 
     def __init__(
         self,
@@ -85,31 +78,35 @@ class Policy(ABC):
         explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        if warmup != int(warmup) or warmup < 0:
+        if isinstance(warmup, bool) or warmup != int(warmup) or warmup < 0:
             raise ValueError(f"warmup must be a non-negative integer, got {warmup!r}")
         if not 0 <= explore <= 1:
             raise ValueError(f"explore must be between 0 and 1, a share of the rounds, got {explore}")
-        self._arms = _labels(arms)
-        self._warmup = int(warmup)
-        self._explore = float(explore)
-        self._schema = schema if isinstance(schema, Schema) or schema is None else Schema.of(schema)
-        self._started = False
-        self._warming = True
-        self._reset_counts(np.zeros((2, len(self._arms)), dtype=np.int64))
+        self._first_arms = check_arms(arms)
+        self._first_schema = check_schema(schema)
+        self._warmup, self._explore = int(warmup), float(explore)
+        self._lock = threading.RLock()
+        self._events: list[Event] = []
+        self._history: History | None = None
+        self._folded = 0
+        self._learned = -1  # rows that the model has seen; -1 where there is no model
+        self._shape = (0, 0)  # width of a context and number of arms that the model was made for
+        self._prefetched: PrefetchCache[Any] | None = None
 
     @property
     def arms(self) -> tuple[Label, ...]:
         """Labels of the arms, in the order of `Decision.propensities`."""
-        return self._arms
+        history = self._fold()
+        return tuple(history.labels[number] for number in history.live)
 
     @property
     def n_arms(self) -> int:
         """Number of arms K."""
-        return len(self._arms)
+        return len(self._fold().live)
 
     @property
     def warmup(self) -> int:
-        """Rewards to see from each arm before the policy's own rule decides."""
+        """Rows of an arm that its model must hold before the policy's own rule may choose it."""
         return self._warmup
 
     @property
@@ -120,215 +117,353 @@ class Policy(ABC):
     @property
     def schema(self) -> Schema | None:
         """What the columns of a context are, once known."""
-        return self._schema
+        return self._fold().schema
 
-    @overload
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The log."""
+        return tuple(self._events)
+
+    def __repr__(self) -> str:
+        history = self._fold()
+        return f"{type(self).__name__}(arms={list(self.arms)}, {len(self._events)} events, {history.size} rewards)"
+
     def decide(
-        self, context: Mapping[str, Any], *, rng: Generator, eligible: ArrayLike | None = None
-    ) -> Decision: ...
-
-    @overload
-    def decide(self, context: Any, *, rng: Generator, eligible: ArrayLike | None = None) -> Any: ...
-
-    def decide(self, context: Any, *, rng: Generator, eligible: ArrayLike | None = None) -> Any:
-        """Choose an arm for one context, or a list of decisions for a batch.
+        self, context: Any, *, rng: Generator, eligible: ArrayLike | None = None, id: str | None = None
+    ) -> Decision:
+        """Choose an arm for one context.
 
         Parameters
         ----------
         context
-            A numpy row, mapping or pandas row; or a batch: a matrix, a frame, a list of mappings.
+            A numpy row, a mapping, a list of values, a pandas or polars row.
         rng
             Source of the draws.
         eligible
-            Mask (K,) of the arms that may be chosen, or (n, K) for a batch; all of them when not given.
+            Mask (K,) of the arms that may be chosen; all of them when not given.
+        id
+            Names the decision, for its reward; its number in the log when not given.
         """
-        if not isinstance(rng, Generator):
-            raise TypeError(
-                f"rng must be a numpy.random.Generator, got {rng!r}; numpy.random.default_rng(0) is one"
-            )
-        X, schema, single = self._encode(context)
-        masks = self._eligible(eligible, len(X))
-        if not len(X):
-            return []
-        warming = masks & (self._observed < self._warmup) if self._warming else None
-        cold = warming.any(axis=1) if warming is not None else None
-        self._commit(schema)
-        if self._explore:
-            if not single:
-                self.prefetch(context)
-            decisions = self._exploring(X, masks, rng=rng)
-        elif warming is None or cold is None or not cold.any():
-            decisions = [self._decision(choice) for choice in self._choose(X, masks, rng=rng)]
-        else:
-            # The rule goes first: should it fail, the warm-up has not counted anything yet.
-            rule = iter(self._choose(X[~cold], masks[~cold], rng=rng) if not cold.all() else [])
-            planned = self._pending.copy()
-            decisions = []
-            for i in range(len(X)):
-                choice = self._round_robin(warming[i], planned) if cold[i] else next(rule)
-                planned[choice.index] += 1
-                decisions.append(self._decision(choice))
-        for decision in decisions:
-            self._pending[decision.index] += 1
-        return decisions[0] if single else decisions
+        with self._lock:
+            rows = self._encode(context).expect(single=True)
+            [decision] = self._decide(rows, eligible, rng=rng, id=check_id(id, self._fold()))
+            return decision
 
-    def update(self, context: Any, *, arm: Any, reward: Any) -> None:
-        """Learn from the reward of an arm; late and in any order is fine.
+    def decide_batch(
+        self, contexts: Any, *, rng: Generator, eligible: ArrayLike | None = None
+    ) -> list[Decision]:
+        """Choose an arm for each of many contexts, as so many calls of `decide` would.
+
+        Parameters
+        ----------
+        contexts
+            A numpy matrix, a frame, a list of mappings or rows.
+        rng
+            Source of the draws.
+        eligible
+            Mask (K,) of the arms that may be chosen, or (n, K).
+        """
+        with self._lock:
+            return self._decide(self._encode(contexts).expect(single=False), eligible, rng=rng)
+
+    def update(self, context: Any, *, reward: Any, arm: Any = None) -> Outcome | list[Outcome]:
+        """Learn a reward; late and in any order is fine.
 
         Parameters
         ----------
         context
-            The context of the decision, or a batch of them.
-        arm
-            Label of the arm pulled, or a list of labels for a batch.
+            A decision, or its id; or, for a row without a decision, its context (or a batch of contexts).
         reward
             What it paid: a finite number, or a list of them for a batch.
-        """
-        X, schema, single = self._encode(context)
-        labels, values = ([arm], [reward]) if single else (_listed("arm", arm), _listed("reward", reward))
-        if not len(labels) == len(values) == len(X):
-            raise ValueError(
-                f"context, arm and reward must have one length, got {len(X)}, {len(labels)} and {len(values)}"
-            )
-        indices = np.array([self._index(label) for label in labels], dtype=np.int64)
-        rewards = np.array([_reward(value) for value in values], dtype=np.float64)
-        self._commit(schema)
-        if len(X):
-            self._observe(X, indices, rewards)
-        for index in indices:
-            self._observed[index] += 1
-            self._pending[index] = max(self._pending[index] - 1, 0)
-        if self._warming:
-            self._warming = bool((self._observed < self._warmup).any())
+        arm
+            Label of the arm pulled, or a list of labels for a batch; only for rows without a decision.
 
-    def prefetch(self, contexts: Any) -> None:  # noqa: B027 (a hint that a policy is free to ignore)
-        """Announce contexts to come, so that their posteriors may be computed in one batch."""
+        Returns
+        -------
+        "learned", or "duplicate" for a decision that has its reward already: the first one counts. The id of
+        a decision that this policy never took is a ValueError. A reward of a decision whose arm was removed
+        since is learned: other arms may share its model.
+        """
+        with self._lock:
+            if isinstance(context, Decision | str) and arm is None:
+                return self._reward(context.id if isinstance(context, Decision) else context, reward)
+            return self._observe_rows(context, arm, reward)
+
+    def prefetch(self, contexts: Any) -> None:
+        """Announce contexts to come: what the model says about them is computed in batches.
+
+        Decisions are the same with and without it. The announcement replaces the one before.
+        """
+        with self._lock:
+            self._prefetched = PrefetchCache(self._encode(contexts).X)
+
+    def add_arm(self, arm: Label) -> None:
+        """Add an arm at the end; it begins with its warm-up, even if its label belonged to a removed arm."""
+        with self._lock:
+            if check_label(arm) in self.arms:
+                raise ValueError(f"arm must be new, {arm!r} is one of {list(self.arms)}")
+            self._events.append(ArmAdded(arm))
+
+    def remove_arm(self, arm: Label) -> None:
+        """Take an arm out of the choice; what it taught a model shared by all arms stays there."""
+        with self._lock:
+            self._label(arm)
+            if self.n_arms == 1:
+                raise ValueError(f"arm must not be the only one left, got {arm!r}; add another first")
+            self._events.append(ArmRemoved(arm))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy, settings and log, to one file of plain JSON; nothing is pickled."""
+        with self._lock:
+            settings = self._settings()
+            if settings is None:
+                raise ValueError(
+                    f"policy must say its settings to be saved: {type(self).__name__} has no _settings"
+                )
+            common = {"warmup": self._warmup, "explore": self._explore}
+            first = self._first_schema
+            header = {
+                "policy": self.name,
+                "arms": list(self._first_arms),
+                "schema": None if first is None else first.to_json(),
+                "settings": {**common, **settings},
+            }
+            write_archive(path, header=header, events=self._events)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **replaced: Any) -> Self:
+        """Read a policy back; it goes on to the decisions that the saved one would have taken.
+
+        Parameters
+        ----------
+        path
+            A file that `save` wrote, of this version or an earlier one. It is data: nothing in it is run, and
+            no module that it names is imported.
+        replaced
+            Settings to put in the place of saved ones: a backbone or an estimator of your own cannot be saved,
+            and must be passed here.
+        """
+        archive = read_archive(path, policy=cls.name)
+        policy = archive.made(
+            lambda arms, schema, settings: cls._from_settings(arms, schema, {**settings, **replaced})
+        )
+        policy._events = archive.events
+        policy._fold()
+        return policy
+
+    @classmethod
+    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
+        """Make a policy as `_settings` says."""
+        return cls(arms, schema=schema, **settings)
+
+    # Hooks. X are encoded contexts (q, P); arms are numbers among all arms there have ever been.
 
     @abstractmethod
-    def _choose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> Sequence[Choice]:
-        """Choose an arm at each row of ``X`` (q, P) among ``eligible`` (q, K), drawing row by row.
-
-        Warm-up is over for every eligible arm of every row.
-        """
+    def _reset(self, width: int, n_arms: int) -> None:
+        """Make a model that has seen nothing, for contexts of ``width`` floats and arm numbers below ``n_arms``."""
 
     @abstractmethod
     def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
-        """Learn from rows ``X`` (n, P), arm indices (n,) and rewards (n,), in this order."""
+        """Learn rows; any cut of the same rows into calls must give the same model."""
 
-    def _start(self, width: int) -> None:  # noqa: B027 (most policies need no preparation)
-        """Prepare for contexts of ``width`` floats; called once, before the first other hook."""
+    @abstractmethod
+    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+        """Choose at each row among ``eligible`` (q, K), the columns standing for ``arms``; all are warm."""
 
-    def _encode(self, context: Any) -> tuple[Matrix, Schema, bool]:
-        """Encode contexts without changing anything: the floats, the schema to keep, row or batch."""
-        schema = self._schema
-        if schema is not None and schema.plain and isinstance(context, np.ndarray):
-            return schema.encode(context), schema, context.ndim == 1
-        table = read(context)
-        schema = Schema.inferred_from(table) if schema is None else schema.extended(table)
-        return schema.encode_table(table), schema, table.single
+    def _n_uniforms(self, arms: Sequence[int]) -> int:
+        """Say how many uniform numbers (at least one, for ties) a choice takes."""
+        return len(arms) + 1
 
-    def _commit(self, schema: Schema) -> None:
-        self._schema = schema
-        if not self._started:
-            self._start(schema.width)
-            self._started = True
+    def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:
+        """Rows of each arm that its model holds."""
+        return self._fold().rewarded[list(arms)]
+
+    def _grow(self, n_arms: int) -> bool:  # noqa: ARG002
+        """Make room for more arms, if that changes nothing else; otherwise the model is made anew."""
+        return False
+
+    def _unchanged(self, arms: NDArray[np.int64]) -> int:  # noqa: ARG002
+        """Count how many rows of these arms (m,), in this order, leave the model's answers as they are."""
+        return 0
+
+    def _settings(self) -> dict[str, Any] | None:
+        """Give the keyword arguments of the subclass's own as plain JSON values, if it can be saved."""
+        return None
+
+    # From the log to the model.
+
+    def _fold(self) -> History:
+        """Bring the history up to the log."""
+        with self._lock:
+            history = self._history
+            if history is None:
+                history, self._folded = History(self._first_arms, self._first_schema), 0
+                self._history = history
+            try:
+                for event in self._events[self._folded :] if self._folded < len(self._events) else ():
+                    history.fold(event)
+                    self._folded += 1
+            except BaseException:
+                self._history = None  # it may be half-way; the log is the truth
+                raise
+            return history
+
+    def _model(self, width: int) -> History:
+        """Bring the model, for contexts of ``width`` floats, up to the history."""
+        history = self._fold()
+        shape = width, len(history.labels)
+        try:
+            grown = shape == self._shape or (shape[0] == self._shape[0] and self._grow(shape[1]))
+            if self._learned < 0 or not grown:
+                self._learned = -1
+                self._reset(*shape)
+                self._learned = 0
+            self._shape = shape
+            if history.size > self._learned:
+                new = slice(self._learned, history.size)
+                self._observe(history.contexts[new], history.arms[new], history.rewards[new])
+                self._learned = history.size
+        except BaseException:
+            self._learned = -1  # it may be half-way; it is made anew
+            raise
+        return history
+
+    def _encode(self, contexts: Any) -> Rows:
+        """Encode one context or many; nothing changes."""
+        return Rows.of(contexts, self._fold().schema)
+
+    def _ahead(
+        self,
+        X: Matrix,
+        versions: Mapping[Any, Hashable],
+        ask: Callable[[list[Any], Matrix], Sequence[Any]],
+        take: Callable[[Any, NDArray[np.int64]], Any] = lambda values, rows: values.take(rows),
+    ) -> dict[Any, Any]:
+        """What models say at ``X``, by key, computed together with what is announced; see `PrefetchCache`."""
+        if self._prefetched is None:
+            return dict(zip(versions, ask(list(versions), X), strict=True))
+        return self._prefetched.find(X, versions, ask, take)
+
+    # One way to decide.
+
+    def _decide(
+        self, rows: Rows, eligible: ArrayLike | None, *, rng: Generator, id: str | None = None
+    ) -> list[Decision]:
+        check_rng(rng)
+        masks = self._eligible(eligible, len(rows.X))
+        if not len(rows.X):
+            return []
+        before = rng.bit_generator.state
+        try:
+            choices, reasons = self._propose(rows.X, masks, rng=rng)
+        except BaseException:
+            rng.bit_generator.state = before
+            raise
+        labels = self.arms
+        ids = [id] if id is not None else self._fold().new_ids(len(rows.X))
+        decisions = [
+            Decision(
+                id=ids[i],
+                arm=labels[index],
+                index=index,
+                propensities=choices.propensities[i],
+                reason=reasons[i],
+                posterior=None
+                if choices.posterior is None or reasons[i] == "warmup"
+                else choices.posterior[i],
+                arms=labels,
+            )
+            for i, index in enumerate(choices.index.tolist())
+        ]
+        # All or none: a list is extended in one step.
+        self._events += [
+            Decided(
+                id=decision.id,
+                context=rows.plain(i),
+                arm=decision.arm,
+                propensities=dict(zip(labels, decision.propensities.tolist(), strict=True)),
+                reason=decision.reason,
+                eligible=None if masks[i].all() else tuple(np.array(labels, dtype=object)[masks[i]]),
+                encoded=rows.encoded(i),
+            )
+            for i, decision in enumerate(decisions)
+        ]
+        return decisions
+
+    def _propose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> tuple[Choices, list[Reason]]:
+        """Choose at each row of ``X``, as if each was the next; nothing but the generator changes."""
+        history = self._model(X.shape[1])
+        arms = history.live
+        numbers = list(arms)
+        cold = self._held(arms) < self._warmup
+        warm = eligible & ~cold
+        uniforms = rng.random((len(X), UNIFORMS + self._n_uniforms(arms)))
+        choices = Choices(np.zeros(len(X), dtype=np.int64), np.zeros(eligible.shape))
+        if warm.any():
+            # Where a row has no warm arm, what the rule says is not asked for; any mask will do.
+            masks = np.where(warm.any(axis=1, keepdims=True), warm, ~cold)
+            choices = self._choose(X, arms, masks, uniforms[:, UNIFORMS:])
+        return settle(
+            choices,
+            eligible,
+            uniforms,
+            reason=self.rule,
+            cold=cold,
+            ahead=np.maximum(history.decided[numbers] - history.rewarded[numbers], 0),
+            warmup=self._warmup,
+            explore=self._explore,
+        )
+
+    def _reward(self, id: str, reward: Any) -> Outcome:
+        value = check_reward(reward)
+        status = self._fold().status(id)
+        if status == "unknown":
+            raise ValueError(
+                f"decision must be one that this policy took, it has none with the id {id!r}; "
+                "for a row without a decision pass context, arm= and reward="
+            )
+        if status == "rewarded":
+            return "duplicate"
+        self._events.append(Rewarded(id, value))
+        return "learned"
+
+    def _observe_rows(self, contexts: Any, arm: Any, reward: Any) -> Outcome | list[Outcome]:
+        rows = self._encode(contexts)
+        labels, values = ([arm], [reward]) if rows.single else (listed("arm", arm), listed("reward", reward))
+        if not len(labels) == len(values) == len(rows.X):
+            raise ValueError(
+                "context, arm and reward must have one length, got "
+                f"{len(rows.X)}, {len(labels)} and {len(values)}"
+            )
+        checked = [
+            (self._label(label), check_reward(value)) for label, value in zip(labels, values, strict=True)
+        ]
+        self._events += [
+            Observed(context=rows.plain(i), arm=label, value=value, encoded=rows.encoded(i))
+            for i, (label, value) in enumerate(checked)
+        ]
+        return "learned" if rows.single else ["learned"] * len(checked)
+
+    def _label(self, arm: Any) -> Label:
+        """Check that an arm is there now."""
+        label: Label = arm.item() if isinstance(arm, np.generic) else arm
+        history = self._fold()
+        known = isinstance(label, str | int) and not isinstance(label, bool) and label in history.numbers
+        if not known or history.numbers[label] not in history.live:
+            removed = ", which was removed" if known else ""
+            raise ValueError(f"arm must be one of {list(self.arms)}, got {arm!r}{removed}")
+        return label
 
     def _eligible(self, eligible: ArrayLike | None, n: int) -> Mask:
-        """Validate the mask and spread it over the rows, as (n, K)."""
+        """Check the mask and spread it over the rows, as (n, K)."""
+        arms = self.arms
         if eligible is None:
-            return np.ones((n, self.n_arms), dtype=np.bool_)
+            return np.ones((n, len(arms)), dtype=np.bool_)
         mask = np.asarray(eligible)
-        if mask.dtype != np.bool_ or mask.shape not in ((self.n_arms,), (n, self.n_arms)):
+        if mask.dtype != np.bool_ or mask.shape not in ((len(arms),), (n, len(arms))):
             raise ValueError(
-                f"eligible must be a boolean mask over the {self.n_arms} arms {list(self._arms)}, "
-                f"got {eligible!r}"
+                f"eligible must be a boolean mask over the {len(arms)} arms {list(arms)}, got {eligible!r}"
             )
         if not mask.any(axis=-1).all():
             raise ValueError(f"eligible must leave at least one arm to choose, got {eligible!r}")
-        return np.broadcast_to(mask, (n, self.n_arms))
-
-    def _index(self, arm: Any) -> int:
-        label = arm.item() if isinstance(arm, np.generic) else arm
-        index = self._positions.get(label) if isinstance(label, str | int) else None
-        if index is None:
-            raise ValueError(f"arm must be one of {list(self._arms)}, got {arm!r}{self._absent(arm)}")
-        return index
-
-    def _absent(self, arm: Any) -> str:  # noqa: ARG002 (for policies that remember arms they no longer have)
-        """Say more about a label that is no arm."""
-        return ""
-
-    def _round_robin(self, warming: Mask, pending: NDArray[np.int64]) -> Choice:
-        candidates = np.flatnonzero(warming)
-        index = int(candidates[np.argmin((self._observed + pending)[candidates])])
-        return Choice(index, np.eye(self.n_arms)[index])
-
-    def _exploring(self, X: Matrix, masks: Mask, *, rng: Generator) -> list[Decision]:
-        """Decide row by row, so that a batch draws what single decisions would have drawn."""
-        planned = self._pending.copy()
-        decisions = []
-        for row, mask in zip(X, masks, strict=True):
-            warming = mask & (self._observed < self._warmup)
-            if warming.any():
-                choice = self._round_robin(warming, planned)
-            else:
-                (choice,) = self._choose(row[None], mask[None], rng=rng)
-            choice = mixed(choice, mask, self._explore, rng=rng)
-            planned[choice.index] += 1
-            decisions.append(self._decision(choice))
-        return decisions
-
-    def _decision(self, choice: Choice) -> Decision:
-        return Decision(self._arms[choice.index], choice.index, choice.propensities, choice.posterior)
-
-    def _reset_counts(self, counts: NDArray[np.int64]) -> None:
-        """Take (2, K) observed and pending counts, for the arms as they are now."""
-        self._positions = {label: k for k, label in enumerate(self._arms)}
-        self._observed, self._pending = counts
-        self._warming = bool((self._observed < self._warmup).any())
-
-
-def mixed(choice: Choice, eligible: Mask, share: float, *, rng: Generator) -> Choice:
-    """Keep the choice with probability 1 - ``share``, else draw any arm of ``eligible`` (K,), each alike."""
-    arms = np.flatnonzero(eligible)
-    # Both numbers are drawn in every round: what is drawn later does not depend on how this one ended.
-    whether, which = rng.random(2)
-    index = int(arms[int(which * len(arms))]) if whether < share else choice.index
-    propensities = (1 - share) * choice.propensities + share * eligible / len(arms)
-    return Choice(index, propensities, choice.posterior)
-
-
-def _labels(arms: int | Sequence[Label]) -> tuple[Label, ...]:
-    if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
-        if arms < 1:
-            raise ValueError(f"arms must be at least 1, got {arms}")
-        return tuple(range(int(arms)))
-    if isinstance(arms, str) or not isinstance(arms, Sequence | np.ndarray) or not len(arms):
-        raise ValueError(f"arms must be a number of arms or a non-empty list of labels, got {arms!r}")
-    return check_labels(tuple(label.item() if isinstance(label, np.generic) else label for label in arms))
-
-
-def check_labels(labels: tuple[Label, ...]) -> tuple[Label, ...]:
-    """Check that labels are distinct strings or integers, which survive a save file."""
-    for label in labels:
-        if not isinstance(label, str | int) or isinstance(label, bool):
-            raise ValueError(f"arms must be labelled by strings or integers, got {label!r}")
-    if len(set(labels)) != len(labels):
-        raise ValueError(f"arms must have distinct labels, got {list(labels)}")
-    return labels
-
-
-def _listed(name: str, values: Any) -> list[Any]:
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise ValueError(f"{name} must be a list for a batch of contexts, got {values!r}")
-    return list(values)
-
-
-def _reward(value: Any) -> float:
-    try:
-        reward = float(value)
-    except (TypeError, ValueError):
-        reward = float("nan")
-    if not np.isfinite(reward):
-        raise ValueError(f"reward must be a finite number, got {value!r}")
-    return reward
+        return np.broadcast_to(mask, (n, len(arms)))

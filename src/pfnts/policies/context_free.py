@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
-from pfnts.encodings import Schema
+from pfnts.contexts import Schema
+from pfnts.events import Label
 from pfnts.policies import rules
-from pfnts.policies.base import Choice, Label, Mask, Matrix, Policy, Vector
+from pfnts.policies.base import Policy
+from pfnts.policies.decision import Choices, Mask, Matrix, Vector
 from pfnts.posterior import GaussianPosterior
 
 
 class ContextFreeTS(Policy):
     """Thompson sampling on the average reward of each arm, whatever the context.
 
-    The mean reward of an arm with n rewards is believed normal around their average, with variance s^2 / n.
+    The mean reward of an arm with n rewards is normal around their average, with variance s^2 / n.
     One pseudo-observation of the variance of all rewards together enters s^2, so that an arm whose few
     rewards were equal is not written off.
 
@@ -36,7 +37,7 @@ class ContextFreeTS(Policy):
     Examples
     --------
     >>> policy = ContextFreeTS(arms=2, warmup=1)
-    >>> policy.update([[0.1], [0.7], [0.3]], arm=[0, 1, 1], reward=[0.0, 2.0, 4.0])
+    >>> outcomes = policy.update([[0.1], [0.7], [0.3]], arm=[0, 1, 1], reward=[0.0, 2.0, 4.0])
     >>> policy.posterior([0.5]).mean
     array([0., 3.])
     """
@@ -54,46 +55,48 @@ class ContextFreeTS(Policy):
         if warmup < 1:
             raise ValueError(f"warmup must be at least 1, an arm's average needs a reward, got {warmup}")
         super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
-        self._average = np.zeros(self.n_arms)
-        self._scatter = np.zeros(self.n_arms)
 
     def posterior(self, contexts: Any) -> GaussianPosterior:
         """Posterior of the mean rewards, the same at every context: (K,), or (n, K) for a batch."""
-        if not self._observed.any():
-            raise ValueError("posterior needs at least one reward, update the policy first")
-        X, _, single = self._encode(contexts)
-        mean, variance = arm_beliefs(self._observed, self._average, self._scatter)
-        shape = (self.n_arms,) if single else (len(X), self.n_arms)
-        return GaussianPosterior(
-            mean=np.broadcast_to(mean, shape),
-            variance=np.broadcast_to(variance, shape),
-            size=np.maximum(self._observed, 1),
-        )
+        with self._lock:
+            rows = self._encode(contexts)
+            history = self._model(rows.X.shape[1])
+            if not history.size:
+                raise ValueError("posterior needs at least one reward, update the policy first")
+            posterior = self._posterior(len(rows.X), history.live)
+            return posterior[0] if rows.single else posterior
+
+    def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
+        self._counts, self._average, self._scatter = np.zeros((3, n_arms))
 
     def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:  # noqa: ARG002
-        for k in np.unique(arms):
-            new = rewards[arms == k]
-            before, total = self._observed[k], self._observed[k] + len(new)
-            shift = new.mean() - self._average[k]
-            self._scatter[k] += ((new - new.mean()) ** 2).sum() + shift**2 * before * len(new) / total
-            self._average[k] += shift * len(new) / total
+        for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
+            # Welford, one by one, so that a batch gives the same to the last bit.
+            self._counts[arm] += 1
+            shift = reward - self._average[arm]
+            self._average[arm] += shift / self._counts[arm]
+            self._scatter[arm] += shift * (reward - self._average[arm])
 
-    def _choose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> Sequence[Choice]:
-        mean, variance = arm_beliefs(self._observed, self._average, self._scatter)
-        posterior = GaussianPosterior(mean=mean, variance=variance, size=np.maximum(self._observed, 1))
-        whole = posterior.best_arm_probabilities()
-        choices = []
-        for i in range(len(X)):
-            mask = eligible[i]
-            shares = whole.copy() if mask.all() else posterior.best_arm_probabilities(mask)
-            choices.append(Choice(rules.thompson(posterior, mask, rng=rng), shares, posterior))
-        return choices
+    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+        return rules.thompson(self._posterior(len(X), arms), eligible, uniforms)
+
+    def _posterior(self, q: int, arms: Sequence[int]) -> GaussianPosterior:
+        mean, variance = arm_moments(self._counts, self._average, self._scatter)
+        chosen, shape = list(arms), (q, len(arms))
+        return GaussianPosterior(
+            mean=np.broadcast_to(mean[chosen], shape),
+            variance=np.broadcast_to(variance[chosen], shape),
+            size=np.maximum(self._counts[chosen], 1),
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        return {}
 
 
-def arm_beliefs(counts: NDArray[np.int64], average: Vector, scatter: Vector) -> tuple[Vector, Vector]:
+def arm_moments(counts: Vector, average: Vector, scatter: Vector) -> tuple[Vector, Vector]:
     """Mean and variance (K,) of each arm's mean reward from counts, averages and sums of squared deviations.
 
-    An arm without rewards is believed to be like all rewards together.
+    An arm without rewards is taken to be like all rewards together.
     """
     n = counts.sum()
     centre = counts @ average / n

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from pfnts import backbones
-from pfnts.backbones import Backbone, PredictiveSequence
-from pfnts.encodings import Schema
+from pfnts.backbones import Backbone, PredictiveSequence, Question
+from pfnts.contexts import Schema
+from pfnts.events import Label
 from pfnts.policies import rules
-from pfnts.policies.base import Choice, Label, Mask, Matrix, Policy, Vector
+from pfnts.policies.base import Policy
+from pfnts.policies.decision import Choices, Mask, Matrix, Vector
 
 
 class EpsilonGreedy(Policy):
@@ -26,25 +27,24 @@ class EpsilonGreedy(Policy):
     arms
         Number of arms, or their labels.
     epsilon
-        Share of rounds spent on an arm drawn uniformly.
+        Share of rounds, warm-up included, in which any eligible arm is drawn, each alike.
     backbone
         Name or object of the prediction model.
     warmup
         Rewards of each arm to see first, at least 1.
-    explore
-        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
     Examples
     --------
     >>> policy = EpsilonGreedy(arms=2, epsilon=0.2, backbone="linear", warmup=1)
-    >>> policy.update([[0.1], [0.7], [0.3]], arm=[0, 1, 1], reward=[0.0, 2.0, 4.0])
+    >>> outcomes = policy.update([[0.1], [0.7], [0.3]], arm=[0, 1, 1], reward=[0.0, 2.0, 4.0])
     >>> policy.decide([0.5], rng=np.random.default_rng(0)).propensities
     array([0.1, 0.9])
     """
 
     name = "epsilon-greedy"
+    rule = "greedy"
 
     def __init__(
         self,
@@ -53,16 +53,16 @@ class EpsilonGreedy(Policy):
         epsilon: float = 0.1,
         backbone: str | Backbone = "embedded",
         warmup: int = 5,
-        explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         if not 0 <= epsilon <= 1:
             raise ValueError(f"epsilon must be between 0 and 1, got {epsilon}")
         if warmup < 1:
             raise ValueError(f"warmup must be at least 1, a prediction needs a reward, got {warmup}")
-        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
-        self._epsilon = float(epsilon)
+        super().__init__(arms, warmup=warmup, explore=epsilon, schema=schema)
         self._backbone = backbones.load(backbone)
+
+    def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
         self._sequences: dict[int, PredictiveSequence] = {}
 
     def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
@@ -73,15 +73,13 @@ class EpsilonGreedy(Policy):
             else:
                 self._sequences[k] = self._backbone.sequence(rows, values)
 
-    def _choose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> Sequence[Choice]:
+    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+        known = [k for k in arms if k in self._sequences]
+        asked = [Question(self._sequences[k], X, (self._sequences[k].size,)) for k in known]
         means = np.zeros(eligible.shape)
-        for k, sequence in self._sequences.items():
-            means[:, k] = sequence.means(X, [sequence.size])[0]
-        choices = []
-        for mean, mask in zip(means, eligible, strict=True):
-            # Both draws are made in every round, so that their number does not depend on the coin.
-            explores = rng.random() < self._epsilon
-            arm, other = rules.greedy(mean, mask, rng=rng), int(rng.choice(np.flatnonzero(mask)))
-            shares = (1 - self._epsilon) * rules.greedy_propensities(mean, mask)
-            choices.append(Choice(other if explores else arm, shares + self._epsilon * mask / mask.sum()))
-        return choices
+        for k, said in zip(known, self._backbone.predict(asked), strict=True):
+            means[:, list(arms).index(k)] = said.means[-1]
+        return rules.greedy(means, eligible, uniforms[:, -1])
+
+    def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
+        return 1

@@ -6,20 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
-from pfnts.encodings import Schema
+from pfnts.contexts import Schema
+from pfnts.events import Label
 from pfnts.policies import rules
-from pfnts.policies.base import Choice, Label, Mask, Matrix
+from pfnts.policies.decision import Choices, Mask, Matrix
 from pfnts.policies.ridge import RidgePolicy
 from pfnts.posterior import GaussianPosterior
-from pfnts.posterior.best_arm import best_arm_probabilities
 
 
 class LinTS(RidgePolicy):
     """Thompson sampling with one ridge regression per arm.
 
-    The mean reward of an arm at x is believed N(x' b, nu^2 x' A^-1 x), A = penalty I + sum x x'.
+    The mean reward of an arm at x is N(x' b, nu^2 x' A^-1 x), A = penalty I + sum x x'.
 
     Parameters
     ----------
@@ -41,7 +40,7 @@ class LinTS(RidgePolicy):
     Examples
     --------
     >>> policy = LinTS(arms=["a", "b"], warmup=0)
-    >>> policy.update([1.0], arm="b", reward=9.0)
+    >>> outcome = policy.update([1.0], arm="b", reward=9.0)
     >>> decision = policy.decide([1.0], rng=np.random.default_rng(0))
     >>> decision.arm, decision.posterior.mean
     ('b', array([0., 6.]))
@@ -69,27 +68,20 @@ class LinTS(RidgePolicy):
 
     def posterior(self, contexts: Any) -> GaussianPosterior:
         """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch."""
-        if not self._started:
-            raise ValueError("posterior needs a context seen before, decide or update first")
-        X, _, single = self._encode(contexts)
-        mean, variance = self._moments(X)
-        posterior = GaussianPosterior(mean=mean, variance=variance, size=np.maximum(self._observed, 1))
-        return posterior[0] if single else posterior
+        with self._lock:
+            rows = self._encode(contexts)
+            history = self._model(rows.X.shape[1])
+            posterior = self._posterior(rows.X, history.live)
+            return posterior[0] if rows.single else posterior
 
-    def _settings(self) -> dict[str, float]:
-        return {"nu": self._nu}
+    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
 
-    def _moments(self, X: Matrix) -> tuple[Matrix, Matrix]:
-        """Posterior mean and variance at ``X`` (q, P), both (q, K)."""
-        mean, spread = self._models.predict(self._design(X))
-        return mean, self._nu**2 * spread
+    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
+        mean, spread = self._predict(X, arms)
+        return GaussianPosterior(
+            mean=mean, variance=self._nu**2 * spread, size=np.maximum(self._held(arms), 1)
+        )
 
-    def _choose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> Sequence[Choice]:
-        means, variances = self._moments(X)
-        shares = best_arm_probabilities(means, variances, eligible=eligible)
-        size = np.maximum(self._observed, 1)
-        choices = []
-        for mean, variance, mask, share in zip(means, variances, eligible, shares, strict=True):
-            posterior = GaussianPosterior(mean=mean, variance=variance, size=size)
-            choices.append(Choice(rules.thompson(posterior, mask, rng=rng), share, posterior))
-        return choices
+    def _settings(self) -> dict[str, Any]:
+        return {"nu": self._nu, **super()._settings()}

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
-from pfnts.encodings import Schema
+from pfnts.contexts import Schema
+from pfnts.events import Label
 from pfnts.policies import rules
-from pfnts.policies.base import Choice, Label, Mask, Matrix
+from pfnts.policies.decision import Choices, Mask, Matrix
 from pfnts.policies.ridge import RidgePolicy
 
 
@@ -41,12 +41,13 @@ class LinUCB(RidgePolicy):
     >>> policy = LinUCB(arms=["a", "b"], warmup=0)
     >>> policy.decide([1.0], rng=np.random.default_rng(0)).propensities
     array([0.5, 0.5])
-    >>> policy.update([1.0], arm="b", reward=9.0)
+    >>> outcome = policy.update([1.0], arm="b", reward=9.0)
     >>> policy.decide([1.0], rng=np.random.default_rng(0)).propensities
     array([0., 1.])
     """
 
     name = "lin-ucb"
+    rule = "greedy"
 
     def __init__(
         self,
@@ -66,13 +67,12 @@ class LinUCB(RidgePolicy):
         )
         self._alpha = float(alpha)
 
-    def _settings(self) -> dict[str, float]:
-        return {"alpha": self._alpha}
+    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+        mean, spread = self._predict(X, arms)
+        return rules.greedy(mean + self._alpha * np.sqrt(spread), eligible, uniforms[:, -1])
 
-    def _choose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> Sequence[Choice]:
-        mean, spread = self._models.predict(self._design(X))
-        bounds = mean + self._alpha * np.sqrt(spread)
-        return [
-            Choice(rules.greedy(bound, mask, rng=rng), rules.greedy_propensities(bound, mask))
-            for bound, mask in zip(bounds, eligible, strict=True)
-        ]
+    def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
+        return 1
+
+    def _settings(self) -> dict[str, Any]:
+        return {"alpha": self._alpha, **super()._settings()}

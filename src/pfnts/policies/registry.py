@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any
 
 from pfnts.dotted import find, is_dotted
-from pfnts.policies.base import Label, Policy
+from pfnts.events import Label
+from pfnts.policies.base import Policy
 
 # name: (module within pfnts.policies, class)
 _POLICIES: dict[str, tuple[str, str]] = {

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.encodings import Schema
-from pfnts.policies.archive import read_archive, write_archive
-from pfnts.policies.base import Label, Matrix, Policy, Vector
+from pfnts.contexts import Schema
+from pfnts.events import Label
+from pfnts.policies.base import Policy
+from pfnts.policies.decision import Matrix, Vector
 
 # A rank-one update loses a little precision each time; one fresh inverse in this many keeps the loss below
 # 1e-10 at hardly any cost.
@@ -47,6 +46,10 @@ class RidgeModels:
         self._coefficients = np.zeros((n_arms, width))
         self._since_inverted = np.zeros(n_arms, dtype=np.int64)
 
+    def sums(self) -> tuple[Matrix, Matrix]:
+        """Copies of the precisions (K, d, d) and moments (K, d)."""
+        return self._precision.copy(), self._moment.copy()
+
     def observe(self, x: Vector, *, arm: int, reward: float) -> None:
         """Add one row ``x`` (d,) of an arm."""
         self._precision[arm] += np.outer(x, x)
@@ -69,37 +72,21 @@ class RidgeModels:
         spread: Matrix = np.maximum((sides * rows).sum(axis=2).T, 0.0)
         return mean, spread
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Arrays from which `restore` continues to the last bit."""
-        return {
-            "precision": self._precision,
-            "inverse": self._inverse,
-            "moment": self._moment,
-            "since_inverted": self._since_inverted,
-        }
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take up saved arrays; shapes or values that do not fit are a ValueError."""
-        state = self.state()
-        for name, own in state.items():
-            if arrays[name].shape != own.shape or not np.isfinite(arrays[name]).all():
-                raise ValueError(
-                    f"path must be an undamaged saved policy, its {name} is not a finite array {own.shape}"
-                )
-        for name, own in state.items():
-            own[...] = arrays[name]
-        self._coefficients[...] = np.stack(
-            [inverse @ moment for inverse, moment in zip(self._inverse, self._moment, strict=True)]
-        )
+    def restore(self, precision: Matrix, moment: Matrix) -> None:
+        """Take up sums (K, d, d) and (K, d) that were saved."""
+        if precision.shape != self._precision.shape or moment.shape != self._moment.shape:
+            raise ValueError(
+                f"sums must be {self._precision.shape} and {self._moment.shape}, got {precision.shape}"
+            )
+        if not (np.isfinite(precision).all() and np.isfinite(moment).all()):
+            raise ValueError("sums must be finite")
+        self._precision, self._moment = precision.copy(), moment.copy()
+        self._inverse = np.linalg.inv(self._precision)
+        self._coefficients = (self._inverse @ self._moment[..., None])[..., 0]
 
 
 class RidgePolicy(Policy):
-    """A policy on `RidgeModels`: the design row, learning, and one file to save it in.
-
-    Missing values count as zero, so centred columns are the safer choice.
-    """
-
-    name: str
+    """A policy on `RidgeModels`; missing values count as zero, so centred columns are the safer choice."""
 
     def __init__(
         self,
@@ -108,7 +95,7 @@ class RidgePolicy(Policy):
         penalty: float,
         intercept: bool,
         warmup: int,
-        explore: float = 0.0,
+        explore: float,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if not penalty > 0 or not np.isfinite(penalty):
@@ -116,61 +103,49 @@ class RidgePolicy(Policy):
         super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._penalty = float(penalty)
         self._intercept = bool(intercept)
-        self._models = RidgeModels(n_arms=self.n_arms, width=0, penalty=self._penalty)
+        self._summary: dict[str, Any] | None = None
+        """What a file of version 0.1 kept instead of rows: precision, moment and counts of the first arms."""
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to one file: arrays and JSON, nothing pickled."""
-        header = {
-            "arms": list(self._arms),
-            "warmup": self._warmup,
-            "explore": self._explore,
-            "penalty": self._penalty,
-            "intercept": self._intercept,
-            "settings": self._settings(),
-            "schema": None if self._schema is None else self._schema.to_json(),
-        }
-        arrays = {"counts": np.stack([self._observed, self._pending]), **self._models.state()}
-        write_archive(path, policy=self.name, header=header, arrays=arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a policy back; it goes on to the decisions that the saved one would have taken."""
-        header, arrays = read_archive(path, policy=cls.name)
-        try:
-            policy = cls(
-                header["arms"],
-                warmup=header["warmup"],
-                explore=header.get("explore", 0.0),
-                penalty=header["penalty"],
-                intercept=header["intercept"],
-                schema=None if header["schema"] is None else Schema.from_json(header["schema"]),
-                **header["settings"],
-            )
-            if arrays["counts"].shape != (2, policy.n_arms):
-                raise ValueError(
-                    f"path must be an undamaged saved policy, it has counts {arrays['counts'].shape} "
-                    f"for {policy.n_arms} arms"
-                )
-            if policy._schema is not None:
-                policy._commit(policy._schema)
-                policy._models.restore(arrays)
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
-            raise ValueError(
-                f"path must be an undamaged saved policy, {str(path)!r} is not: {error!r}"
-            ) from error
-        policy._reset_counts(arrays["counts"].astype(np.int64))
-        return policy
-
-    @abstractmethod
-    def _settings(self) -> dict[str, float]:
-        """Keyword arguments of the subclass's own."""
-
-    def _start(self, width: int) -> None:
-        self._models = RidgeModels(n_arms=self.n_arms, width=width + self._intercept, penalty=self._penalty)
+    def _reset(self, width: int, n_arms: int) -> None:
+        self._models = RidgeModels(n_arms=n_arms, width=width + self._intercept, penalty=self._penalty)
+        if self._summary is not None:
+            first = len(self._first_arms)
+            precision, moment = self._models.sums()
+            precision[:first], moment[:first] = self._summary["precision"], self._summary["moment"]
+            self._models.restore(precision, moment)
 
     def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
         for x, arm, reward in zip(self._design(X), arms, rewards, strict=True):
             self._models.observe(x, arm=int(arm), reward=float(reward))
+
+    def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:
+        held = super()._held(arms)
+        if self._summary is None:
+            return held
+        before = np.zeros(max(max(arms) + 1, len(self._first_arms)), dtype=np.int64)
+        before[: len(self._first_arms)] = self._summary["counts"]
+        return held + before[list(arms)]
+
+    def _predict(self, X: Matrix, arms: Sequence[int]) -> tuple[Matrix, Matrix]:
+        """Fitted mean and squared spread of arms at ``X`` (q, P), both (q, K)."""
+        mean, spread = self._models.predict(self._design(X))
+        return mean[:, list(arms)], spread[:, list(arms)]
+
+    def _settings(self) -> dict[str, Any]:
+        return {"penalty": self._penalty, "intercept": self._intercept, "summary": self._summary}
+
+    @classmethod
+    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
+        summary = settings.pop("summary", None)
+        policy = cls(arms, schema=schema, **settings)
+        if summary is not None:
+            policy._summary = {name: np.asarray(summary[name]) for name in ("precision", "moment", "counts")}
+            if policy._summary["counts"].shape != (len(arms),) or (policy._summary["counts"] < 0).any():
+                raise KeyError("counts of the arms")
+            policy._summary = {name: np.asarray(summary[name]).tolist() for name in policy._summary}
+            if schema is not None:
+                policy._model(schema.width)
+        return policy
 
     def _design(self, X: Matrix) -> Matrix:
         rows = np.ones((len(X), X.shape[1] + self._intercept))

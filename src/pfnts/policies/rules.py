@@ -1,78 +1,50 @@
-"""The three decision rules, each with its exact propensities.
-
-Equal values share the decision evenly, by a draw that is made whether or not it is needed, so that the number
-of draws does not depend on the values.
-"""
+"""How an arm is drawn, with exact propensities: pure functions of what is known and of uniform numbers."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.random import Generator
 
-from pfnts.policies.base import AnyPosterior, Mask, Vector
-
-PREDICTIVE_LEVELS = (np.arange(200) + 0.5) / 200
-"""The predictive rule draws from these equally likely quantiles: its propensities are a finite sum."""
-
-_MOST_NODES = 16
+from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.posterior import AnyPosterior
 
 
-def thompson(posterior: AnyPosterior, eligible: Mask, *, rng: Generator) -> int:
-    """Draw the (K,) mean rewards from the posterior; the largest wins."""
-    draws = posterior.sample_function(rng) if posterior.coupled else posterior.sample(rng)
-    return _largest(draws, eligible, rng=rng)
+def thompson(
+    posterior: AnyPosterior, eligible: Mask, uniforms: Matrix, *, exploration: float = 1.0
+) -> Choices:
+    """Draw mean rewards (q, K) and take the largest of each row.
 
-
-def greedy(mean: Vector, eligible: Mask, *, rng: Generator) -> int:
-    """Take the largest (K,) posterior mean."""
-    return _largest(mean, eligible, rng=rng)
-
-
-def greedy_propensities(mean: Vector, eligible: Mask) -> Vector:
-    """Return one over the number of largest means for each of them."""
-    allowed = np.where(eligible, mean, -np.inf)
-    best = allowed == allowed.max()
-    shares: Vector = best / best.sum()
-    return shares
-
-
-def predictive(quantiles: Vector, eligible: Mask, *, rng: Generator) -> int:
-    """Draw a reward of each arm from its (M, K) equally likely quantiles; the largest wins."""
-    picked = rng.integers(len(quantiles), size=quantiles.shape[1])
-    return _largest(quantiles[picked, np.arange(quantiles.shape[1])], eligible, rng=rng)
-
-
-def predictive_propensities(quantiles: Vector, eligible: Mask) -> Vector:
-    """Probability that each arm's draw from its (M, K) equally likely quantiles is the largest.
-
-    A draw x of arm k, with a uniform z to break ties, wins against arm j with probability
-    P(X_j < x) + z P(X_j = x). The product over j is a polynomial in z of degree K - 1, so Gauss-Legendre
-    nodes integrate it exactly (up to 32 eligible arms; beyond, to rounding for all practical purposes).
+    Parameters
+    ----------
+    posterior
+        Of the mean rewards, (q, K).
+    eligible
+        Arms that may be taken, (q, K).
+    uniforms
+        (q, n) numbers, n above ``posterior.n_uniforms``: the last of each row breaks ties.
+    exploration
+        Factor on the standard deviations of the draw; 0 takes the largest mean.
     """
-    arms = np.flatnonzero(eligible)
-    points = np.sort(quantiles[:, arms], axis=0)
-    size = len(points)
-    nodes, weights = np.polynomial.legendre.leggauss(min((len(arms) + 1) // 2, _MOST_NODES))
-    z, w = (nodes + 1) / 2, weights / 2
-    result = np.zeros(len(eligible))
-    for i, arm in enumerate(arms):
-        wins = np.ones((len(z), size))
-        for j in range(len(arms)):
-            if j != i:
-                below = np.searchsorted(points[:, j], points[:, i], side="left") / size
-                equal = np.searchsorted(points[:, j], points[:, i], side="right") / size - below
-                wins *= below + z[:, None] * equal
-        result[arm] = w @ wins.mean(axis=1)
-    normalised: Vector = result / result.sum()
-    return normalised
+    drawn = posterior if exploration == 1.0 else posterior.scaled(exploration)
+    index = largest(drawn.draw(uniforms[:, : drawn.n_uniforms]), eligible, uniforms[:, -1])
+    return Choices(index, drawn.best_arm_probabilities(eligible), posterior)
 
 
-def _largest(values: Vector, eligible: Mask, *, rng: Generator) -> int:
+def greedy(values: Matrix, eligible: Mask, tie_break: Vector) -> Choices:
+    """Take the largest value of each row (q, K); equal ones share the decision evenly."""
     allowed = np.where(eligible, values, -np.inf)
-    best = int(allowed.argmax())
-    lot = rng.random()
-    equal = allowed == allowed[best]
-    if np.count_nonzero(equal) == 1:
-        return best
-    candidates = np.flatnonzero(equal)
-    return int(candidates[int(lot * len(candidates))])
+    best = allowed == allowed.max(axis=1, keepdims=True)
+    return Choices(largest(values, eligible, tie_break), best / best.sum(axis=1, keepdims=True))
+
+
+def largest(values: Matrix, eligible: Mask, tie_break: Vector) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Position (q,) of the largest eligible value of each row; ``tie_break`` (q,) picks among equal ones."""
+    allowed = np.where(eligible, values, -np.inf)
+    equal = allowed == allowed.max(axis=1, keepdims=True)
+    rank = (tie_break * equal.sum(axis=1)).astype(np.int64)
+    return np.asarray((equal.cumsum(axis=1) > rank[:, None]).argmax(axis=1))
+
+
+def evenly(eligible: Mask, uniform: float) -> int:
+    """Position of one of the eligible arms (K,), each alike."""
+    arms = np.flatnonzero(eligible)
+    return int(arms[int(uniform * len(arms))])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
-from pfnts.policies.base import Choice, Mask, Matrix, Policy, Vector
+from pfnts.policies.base import Policy
+from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.rules import greedy
 
 
 class Uniform(Policy):
@@ -19,7 +21,7 @@ class Uniform(Policy):
     arms
         Number of arms, or their labels.
     schema
-        What the columns of a context are; inferred from the first contexts when not given.
+        What the columns of a context are; inferred from the first context when not given.
 
     Examples
     --------
@@ -28,9 +30,22 @@ class Uniform(Policy):
     """
 
     name = "uniform"
+    rule = "explore"
 
-    def _choose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> Sequence[Choice]:  # noqa: ARG002
-        return [Choice(int(rng.choice(np.flatnonzero(mask))), mask / mask.sum()) for mask in eligible]
+    def _reset(self, width: int, n_arms: int) -> None:
+        """Nothing to make."""
 
     def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
         """Learn nothing."""
+
+    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:  # noqa: ARG002
+        return greedy(np.zeros(eligible.shape), eligible, uniforms[:, -1])
+
+    def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
+        return 1
+
+    def _unchanged(self, arms: NDArray[np.int64]) -> int:
+        return len(arms)
+
+    def _settings(self) -> dict[str, Any]:
+        return {}

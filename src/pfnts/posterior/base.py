@@ -10,13 +10,14 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Posterior(ABC):
-    """Beliefs about mean rewards, each with a location and a scale.
+    """Distribution of mean rewards, each with a location and a scale.
 
     The last axis holds arms (or queries), the axes before it contexts. Arrays are read-only views.
     """
@@ -68,6 +69,19 @@ class Posterior(ABC):
     def sample(self, rng: Generator) -> Array:
         """Draw every entry by itself, in the shape of ``mean``."""
 
+    @property
+    def n_uniforms(self) -> int:
+        """Uniform numbers that `draw` takes at one context."""
+        return self.mean.shape[-1]
+
+    @abstractmethod
+    def draw(self, uniforms: Array) -> Array:
+        """Draw the mean rewards at each context by itself, from ``uniforms`` (..., n_uniforms) in [0, 1).
+
+        The arms of a context share the draw of each block where they are coupled. A fixed number of uniforms
+        makes many draws at once the same as one after the other.
+        """
+
     @abstractmethod
     def interval(self, level: float) -> tuple[Array, Array]:
         """Lower and upper end of the central interval that holds probability ``level``."""
@@ -92,6 +106,11 @@ class Posterior(ABC):
         """
         changes = self._each(lambda array: array.reshape(shape), lambda array: array.reshape(-1, *shape))
         return replace(self, **changes, coupled=self.coupled if coupled is None else coupled)
+
+    def take(self, entries: NDArray[np.int64]) -> Self:
+        """Keep some entries of the last axis."""
+        changes = self._each(lambda array: array[..., entries], lambda array: array[..., entries])
+        return replace(self, **changes)
 
     def __getitem__(self, index: Any) -> Self:
         """Cut out contexts: ``index`` applies to the leading axes of ``mean``, never to the last."""
@@ -119,6 +138,17 @@ class Posterior(ABC):
             )
         arms = 1 if self.coupled else self.mean.shape[-1]
         return rng.standard_normal((len(self.directions), arms))
+
+    def _coupled_draw(self, uniforms: Array) -> Array:
+        """Draw (..., K) along the directions, each context by itself, from K uniforms or fewer of each."""
+        assert self.directions is not None
+        directions = np.moveaxis(self.directions, 0, -2)  # (..., J, K)
+        if directions.shape[-2] > directions.shape[-1]:
+            # A triangle of K directions has the same squares and products as J > K of them.
+            directions = np.linalg.qr(directions, mode="r")
+        normal = standard_normal(uniforms[..., : directions.shape[-2]])
+        draw: Array = (normal[..., None, :] @ directions)[..., 0, :]
+        return draw
 
     def _along_directions(self, draws: Array) -> Array:
         # draws are (J, K) or (J, 1); every leading axis of the directions sees the same ones.
@@ -179,6 +209,19 @@ def stack(posteriors: Sequence[P], axis: int = -1, *, coupled: bool = False) -> 
         ]
         joined["directions"] = np.stack(padded, axis=axis + 1)
     return type(posteriors[0])(**joined, coupled=coupled)
+
+
+def check_level(level: float) -> float:
+    """Return ``level``, or complain that it is no probability of an interval."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be strictly between 0 and 1, got {level}")
+    return level
+
+
+def standard_normal(uniforms: Array) -> Array:
+    """Turn uniform numbers in [0, 1) into standard normal ones."""
+    normal: Array = ndtri(np.maximum(uniforms, 2.0**-54))
+    return normal
 
 
 def _floats(name: str, values: ArrayLike) -> Array:

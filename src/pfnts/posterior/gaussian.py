@@ -9,14 +9,14 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from pfnts.posterior.base import Array, Posterior
+from pfnts.posterior.base import Array, Posterior, check_level, standard_normal
 from pfnts.posterior.best_arm import best_arm_probabilities, check_eligible
-from pfnts.posterior.student import StudentPosterior, check_level
+from pfnts.posterior.student import StudentPosterior
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class GaussianPosterior(Posterior):
-    """Normal beliefs about mean rewards.
+    """Normal distribution of mean rewards.
 
     Parameters
     ----------
@@ -37,6 +37,13 @@ class GaussianPosterior(Posterior):
     >>> posterior.best_arm_probabilities().round(4)
     array([0.2398, 0.7602])
     """
+
+    def draw(self, uniforms: Array) -> Array:
+        """Draw the mean rewards at each context by itself, from ``uniforms`` (..., n_uniforms) in [0, 1)."""
+        if self.coupled:
+            return self.mean + self._coupled_draw(uniforms)
+        draw: Array = self.mean + np.sqrt(self.variance) * standard_normal(uniforms)
+        return draw
 
     def sample(self, rng: Generator) -> Array:
         """Draw every entry independently; consumes ``mean.size`` standard normals."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from pfnts.posterior.estimator import Answer, Asks
 from pfnts.posterior.gaussian import GaussianPosterior
-from pfnts.posterior.subclt import MeansAlongPrefixes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,28 +18,36 @@ class PredictiveCLT:
     It asks for the predictive mean after every prefix (n of them), so it suits short histories, and
     backbones for which a prefix is cheap. Each increment is a block direction of its own.
 
+    Parameters
+    ----------
+    coupled
+        Whether arms that share a sequence share the draws of its blocks.
+
     Examples
     --------
-    >>> class Running:
-    ...     size = 4
-    ...     def means(self, queries, sizes):
-    ...         return np.array([[0.0, 1.0, 2.0, 2.0][i - 1 : i] for i in sizes])
-    >>> PredictiveCLT().posterior(Running(), [[0.0]]).variance  # V = (2**2 + 3**2 + 0) / 3
-    array([1.08333333])
+    >>> PredictiveCLT().asks(4).sizes
+    (1, 2, 3, 4)
     """
 
-    def posterior(self, sequence: MeansAlongPrefixes, queries: ArrayLike) -> GaussianPosterior:
-        """Return the posterior of the mean reward at each query, arrays (q,), all of one function."""
-        n = sequence.size
-        if n < 2:
-            raise ValueError(f"sequence must hold at least 2 observations, got {n}; warm up longer")
-        sizes = np.arange(1, n + 1)
-        means = np.asarray(sequence.means(queries, sizes.tolist()), dtype=np.float64)
-        directions = np.diff(means, axis=0) * (sizes[1:, None] / np.sqrt((n - 1) * n))
+    coupled: bool = False
+
+    needs_mean_sd: ClassVar[bool] = False
+    own_directions: ClassVar[int] = 0
+
+    def asks(self, n: int) -> Asks:
+        """Ask for the means after every prefix."""
+        return Asks(tuple(range(1, n + 1)))
+
+    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> GaussianPosterior:  # noqa: ARG002
+        """Give the posterior at the queries, arrays (q,)."""
+        if size < 2:
+            raise ValueError(f"size must be at least 2, got {size}; warm up longer")
+        sizes = np.arange(1, size + 1)
+        directions = np.diff(answer.means, axis=0) * (sizes[1:, None] / np.sqrt((size - 1) * size))
         return GaussianPosterior(
-            mean=means[-1],
+            mean=answer.means[-1],
             variance=(directions**2).sum(axis=0),
-            size=n,
+            size=size,
             directions=directions,
             coupled=True,
         )

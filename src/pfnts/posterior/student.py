@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
+from scipy.special import chdtri, stdtrit
 
-from pfnts.posterior.base import Array, Posterior, _spread
+from pfnts.posterior.base import Array, Posterior, _spread, check_level
 from pfnts.posterior.best_arm import best_arm_probabilities, check_eligible
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class StudentPosterior(Posterior):
-    """Student beliefs about mean rewards.
+    """Student distribution of mean rewards.
 
     Parameters
     ----------
@@ -57,7 +57,8 @@ class StudentPosterior(Posterior):
         dof = _spread("dof", np.asarray(dof, dtype=np.float64), self.mean.shape)
         if not ((dof > 0) & (dof < np.inf)).all():
             raise ValueError(
-                f"dof must be positive and finite, got {dof.flat[0]}; infinitely many are Gaussian"
+                f"dof must be positive and finite, got {dof[~((dof > 0) & (dof < np.inf))][0]}; "
+                "infinitely many are Gaussian"
             )
         if self.coupled and (dof != dof[..., :1]).any():
             raise ValueError(
@@ -68,6 +69,29 @@ class StudentPosterior(Posterior):
     @staticmethod
     def _fields() -> tuple[str, ...]:
         return ("mean", "variance", "size", "dof")
+
+    @property
+    def n_uniforms(self) -> int:
+        """Uniform numbers that `draw` takes at one context."""
+        return self.mean.shape[-1] + self.coupled
+
+    def draw(self, uniforms: Array) -> Array:
+        """Draw the mean rewards at each context by itself, from ``uniforms`` (..., n_uniforms) in [0, 1)."""
+        uniforms = np.maximum(uniforms, 2.0**-54)
+        if self.coupled:
+            dof = self.dof[..., :1]
+            return self.mean + np.sqrt(dof / chdtri(dof, uniforms[..., :1])) * self._coupled_draw(
+                uniforms[..., 1:]
+            )
+        draw: Array = self.mean + np.sqrt(self.variance) * stdtrit(self.dof, uniforms)
+        return draw
+
+    def scaled(self, factor: float) -> StudentPosterior:
+        """Return the posterior with every scale multiplied by ``factor``."""
+        if not factor >= 0:
+            raise ValueError(f"factor must not be negative, got {factor}")
+        directions = None if self.directions is None else factor * self.directions
+        return replace(self, variance=factor**2 * self.variance, directions=directions)
 
     def sample(self, rng: Generator) -> Array:
         """Draw every entry independently: ``mean.size`` standard normals, then as many chi-squares."""
@@ -104,10 +128,3 @@ class StudentPosterior(Posterior):
         return best_arm_probabilities(
             self.mean, self.variance, eligible=mask, dof=self.dof, directions=directions
         )
-
-
-def check_level(level: float) -> float:
-    """Return ``level``, or complain that it is no probability of an interval."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must be strictly between 0 and 1, got {level}")
-    return level

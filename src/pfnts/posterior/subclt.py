@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pfnts.posterior.base import Array
+from pfnts.posterior.estimator import Answer, Asks
 from pfnts.posterior.gaussian import GaussianPosterior
 from pfnts.posterior.grid import prefix_grid
-
-
-class MeansAlongPrefixes(Protocol):
-    """The part of a predictive sequence that a posterior is computed from."""
-
-    @property
-    def size(self) -> int:
-        """Number of observations held."""
-        ...
-
-    def means(self, queries: ArrayLike, sizes: Sequence[int]) -> Array:
-        """Predictive means at ``queries`` (q, P) after each prefix size, as (len(sizes), q)."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,46 +30,54 @@ class SubCLT:
     weights
         "equal" averages the blocks alike (the paper); "root" in proportion to sqrt(t_j), because the first
         blocks are far from the asymptotic regime.
+    coupled
+        Whether arms that share a sequence share the draws of its blocks.
 
     Examples
     --------
-    >>> posterior = SubCLT().from_means(np.array([[1.0], [3.0], [2.0]]), [2, 4, 8])
-    >>> posterior.mean, posterior.variance  # V = (4 * 2**2 + 8 * 1**2) / 2 and s = 8
+    >>> posterior = SubCLT().from_means(np.array([[1.0], [3.0], [2.0]]), [2, 4, 8], 8)
+    >>> posterior.mean, posterior.variance  # V = (4 * 2**2 + 8 * 1**2) / 2 and n = 8
     (array([2.]), array([1.5]))
     """
 
     base: float = 2.0
     weights: Literal["equal", "root"] = "equal"
+    coupled: bool = False
+
+    needs_mean_sd: ClassVar[bool] = False
+    own_directions: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         prefix_grid(3, self.base)
         if self.weights not in ("equal", "root"):
             raise ValueError(f'weights must be "equal" or "root", got {self.weights!r}')
 
-    def posterior(self, sequence: MeansAlongPrefixes, queries: ArrayLike) -> GaussianPosterior:
-        """Return the posterior of the mean reward at each query, arrays (q,), all of one function."""
-        n = sequence.size
+    def asks(self, n: int) -> Asks:
+        """Ask for the means at the points of the grid, and after all n rows."""
         grid = prefix_grid(n, self.base)
-        if n == grid[-1]:
-            return self.from_means(sequence.means(queries, grid), grid)
-        *means, last = sequence.means(queries, [*grid, n])
-        blocks = self.from_means(np.stack(means), grid).scaled(math.sqrt(grid[-1] / n))
-        return replace(blocks, mean=last, size=np.full_like(blocks.size, n))
+        return Asks((*grid, n) if grid[-1] < n else tuple(grid))
 
-    def from_means(self, means: ArrayLike, grid: Sequence[int]) -> GaussianPosterior:
-        """Return the posterior from predictive means at hand, (J + 1, ...), at the sizes of ``grid``."""
+    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> GaussianPosterior:  # noqa: ARG002
+        """Give the posterior at the queries, arrays (q,)."""
+        return self.from_means(answer.means, prefix_grid(size, self.base), size)
+
+    def from_means(self, means: ArrayLike, grid: Sequence[int], n: int) -> GaussianPosterior:
+        """Return the posterior after n rows from predictive means (J + 1, ...) at the sizes of ``grid``.
+
+        Where the grid ends before n, one more row of means holds those after all n rows.
+        """
         means = np.asarray(means, dtype=np.float64)
-        if len(grid) < 2 or len(means) != len(grid):
+        if len(grid) < 2 or len(means) != len(grid) + (grid[-1] < n):
             raise ValueError(
-                f"means must have one row for each of >= 2 sizes, got {len(means)} and {len(grid)}"
+                f"means must have one row for each of >= 2 sizes up to {n}, got {len(means)} for {list(grid)}"
             )
-        steps = np.diff(means, axis=0)
-        factors = self.averaging(grid) * harmonic_weights(grid) / grid[-1]
+        steps = np.diff(means[: len(grid)], axis=0)
+        factors = self.averaging(grid) * harmonic_weights(grid) / n
         directions = np.sqrt(factors).reshape(-1, *[1] * (steps.ndim - 1)) * steps
         return GaussianPosterior(
             mean=means[-1],
             variance=(directions**2).sum(axis=0),
-            size=grid[-1],
+            size=n,
             directions=directions,
             coupled=True,
         )

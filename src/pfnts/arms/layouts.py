@@ -1,9 +1,9 @@
-"""The three fixed ways to tell a model which arm a row belongs to."""
+"""Ways to tell a model which arm a row belongs to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 
 
+@runtime_checkable
 class Layout(Protocol):
-    """Which sequence an arm's rows go to, and what a row looks like there."""
+    """Which sequence an arm's rows go to, and what a row looks like there.
+
+    One of your own may be passed as ``encoding``; it needs these members and nothing else.
+    """
 
     @property
     def name(self) -> str:
-        """The word by which `pfnts.encodings.start` finds it."""
+        """Name shown to users; part of a posterior's version."""
         ...
 
     @property
@@ -25,7 +29,11 @@ class Layout(Protocol):
         ...
 
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
-        """Rows of the sequence for contexts ``X`` (n, P) and arm numbers (n,)."""
+        """Rows of the sequence for contexts ``X`` (n, P) and arm numbers (n,) below ``n_arms``."""
+        ...
+
+    def arm_columns(self, width: int, *, n_arms: int) -> range:
+        """Columns of a row that name the arm, for contexts of ``width`` floats; no model may mix them away."""
         ...
 
 
@@ -46,6 +54,10 @@ class Disjoint:
         """Rows as they are, (n, P)."""
         return X
 
+    def arm_columns(self, width: int, *, n_arms: int) -> range:  # noqa: ARG002
+        """None."""
+        return range(0)
+
 
 @dataclass(frozen=True)
 class Joint:
@@ -63,6 +75,10 @@ class Joint:
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
         """Rows (n, P + n_arms)."""
         return np.concatenate([X, np.eye(n_arms)[arms]], axis=1)
+
+    def arm_columns(self, width: int, *, n_arms: int) -> range:
+        """The one-hot vector."""
+        return range(width, width + n_arms)
 
 
 @dataclass(frozen=True)
@@ -83,3 +99,7 @@ class Block:
         rows = np.zeros((len(X), n_arms, X.shape[1]))
         rows[np.arange(len(X)), arms] = X
         return rows.reshape(len(X), -1)
+
+    def arm_columns(self, width: int, *, n_arms: int) -> range:  # noqa: ARG002
+        """None: the place of a value names the arm."""
+        return range(0)

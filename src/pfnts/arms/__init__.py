@@ -1,0 +1,22 @@
+"""Which sequence an arm's rows go to, and the models that grow from them."""
+
+from pfnts.arms.layouts import Block, Disjoint, Joint, Layout
+from pfnts.arms.models import ArmModels
+from pfnts.arms.registry import Encoding, described, from_description, selector
+from pfnts.arms.selectors import Adaptive, Fixed, LayoutSelector, Threshold
+
+__all__ = [
+    "Adaptive",
+    "ArmModels",
+    "Block",
+    "Disjoint",
+    "Encoding",
+    "Fixed",
+    "Joint",
+    "Layout",
+    "LayoutSelector",
+    "Threshold",
+    "described",
+    "from_description",
+    "selector",
+]

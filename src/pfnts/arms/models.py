@@ -1,0 +1,264 @@
+"""The models of all arms: rows go in, posteriors come out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
+from pfnts.arms.selectors import LayoutSelector
+from pfnts.arms.sequences import ArmHistory, LayoutSequences
+from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Question
+from pfnts.events import History
+from pfnts.posterior import AnyPosterior, Estimator, GaussianPosterior, RewardDistribution, stack
+from pfnts.posterior.base import Array
+from pfnts.posterior.rewards import stack_rewards
+from pfnts.scores import crps
+
+Version: TypeAlias = tuple[str, int]
+"""Layout and rows: while an arm's version stays the same, so does its posterior."""
+
+# As many levels as a PFN puts out; the CRPS of a Gaussian is then right to 0.3 %.
+_LEVELS = tuple(np.arange(1, 100) / 100)
+_SCORED_AT_ONCE = 64
+# Degrees of freedom at which a Student is a Gaussian for every purpose: a stand-in among Student columns.
+_NEARLY_GAUSSIAN = 1000.0
+
+
+@dataclass(frozen=True)
+class _Forecast:
+    """A reward to be scored: what was known of it just before it arrived."""
+
+    sequence: PredictiveSequence
+    size: int
+    row: Array
+    reward: float
+
+
+class ArmModels:
+    """Grows the sequences of the candidate layouts from a history, and answers by the active one.
+
+    What it holds depends on the rows alone, not on the pieces in which they came.
+
+    Parameters
+    ----------
+    selector
+        Which layouts there are, and which answers.
+    backbone
+        Makes the sequences.
+    refresh
+        Growth factor of refresh points.
+    warmup
+        Rows of an arm without which it is cold.
+    n_arms
+        Arms there may be.
+    width
+        Floats in a context.
+    """
+
+    def __init__(
+        self,
+        selector: LayoutSelector,
+        *,
+        backbone: Backbone,
+        refresh: float,
+        warmup: int,
+        n_arms: int,
+        width: int,
+    ) -> None:
+        self._selector = selector
+        self._backbone = backbone
+        self.n_arms = n_arms
+        """Arms there may be."""
+        self._settings = {"refresh": refresh, "warmup": warmup, "n_arms": n_arms, "width": width}
+        self._refresh = refresh
+        self._candidates = selector.candidates(n_arms)
+        self._grown = {
+            place: self._start(place)
+            for place in (range(len(self._candidates)) if selector.compares else [0])
+        }
+        self._active = 0
+        self._switches = list(selector.switch_times)
+        self._forecasts: list[tuple[_Forecast, ...]] = []
+        self.totals = [0.0] * len(self._candidates)
+        """CRPS of each candidate layout so far."""
+        self.size = 0
+        """Rows taken in."""
+        self._rewards = np.empty(0)
+
+    @property
+    def layout(self) -> str:
+        """Name of the layout that answers now."""
+        return self._answering.layout.name
+
+    @property
+    def shared(self) -> bool:
+        """Whether arms share a sequence now."""
+        return self._answering.layout.shared
+
+    def advance(self, history: History) -> None:
+        """Take in the rows that the history has gained."""
+        self._rewards = history.rewards
+        new = slice(self.size, history.size)
+        X, arms = history.contexts[new], history.arms[new]
+        features = {place: grown.features(X, arms) for place, grown in self._grown.items()}
+        for i, arm in enumerate(arms.tolist()):
+            reward = float(history.rewards[self.size])
+            if self._selector.compares and self._switches:
+                self._forecast({place: rows[i] for place, rows in features.items()}, arm, reward)
+            self.size += 1
+            for place, grown in self._grown.items():
+                grown.of(arm).add(features[place][i], arm, reward, history.rewards[: self.size])
+            if self._switches and self.size >= self._switches[0]:
+                del self._switches[0]
+                self._switch(history)
+                features |= {p: g.features(X, arms) for p, g in self._grown.items() if p not in features}
+
+    def version(self, arm: int) -> Version:
+        """Say what an arm's posterior depends on."""
+        model = self._answering.of(arm)
+        return (self.layout, model.version) if model.version else ("pooled", self._pooled_size())
+
+    def held(self, arms: Sequence[int]) -> NDArray[np.int64]:
+        """Rows of each arm that the model answering for it holds."""
+        return np.array([self._answering.of(arm).held[arm] for arm in arms], dtype=np.int64)
+
+    def unchanged(self, arms: NDArray[np.int64]) -> int:
+        """Count how many rows of these arms (m,), in this order, leave every posterior as it is."""
+        first = min([len(arms), *(time - self.size - 1 for time in self._switches[:1])])
+        if self.shared:
+            return min(first, self._answering.of(0).first_refresh(arms))
+        for arm in np.unique(arms).tolist():
+            places = np.flatnonzero(arms == arm)
+            refresh = self._answering.of(arm).first_refresh(arms[places])
+            if refresh < len(places):
+                first = min(first, int(places[refresh]))
+        return first
+
+    def posteriors(self, X: Array, arms: Sequence[int], estimator: Estimator) -> list[AnyPosterior]:
+        """Posterior of each arm's mean reward at contexts ``X`` (q, P), arrays (q,), from one prediction."""
+        ready = [arm for arm in arms if self._answering.of(arm).version]
+        if self.shared and ready:
+            # One question about every context under every arm, arm by arm.
+            numbers = np.repeat(np.asarray(ready, dtype=np.int64), len(X))
+            queries = self._answering.features(np.tile(X, (len(ready), 1)), numbers)
+            [whole] = self._backbone.predict([_question(self._answering.of(0), queries, estimator)])
+            answers = [_part(whole, slice(i * len(X), (i + 1) * len(X))) for i in range(len(ready))]
+        else:
+            questions = [_question(self._answering.of(arm), X, estimator) for arm in ready]
+            answers = self._backbone.predict(questions) if questions else []
+        found: dict[int, AnyPosterior] = {}
+        for arm, answer in zip(ready, answers, strict=True):
+            model = self._answering.of(arm)
+            found[arm] = estimator.posterior(
+                answer, size=model.version, reward_variance=model.reward_variance
+            )
+        return [found[arm] if arm in found else self._stand_in(len(X), estimator) for arm in arms]
+
+    @property
+    def _answering(self) -> LayoutSequences:
+        return self._grown[self._active]
+
+    def _start(self, place: int) -> LayoutSequences:
+        return LayoutSequences(self._candidates[place], backbone=self._backbone, **self._settings)  # type: ignore[arg-type]
+
+    def _switch(self, history: History) -> None:
+        """Compare the layouts; the better one answers from now on, and after the last switch time alone."""
+        self._score()
+        self._active = self._selector.choose(self._active, self.totals)
+        if self._active not in self._grown:
+            self._grown[self._active] = grown = self._start(self._active)
+            X, arms = history.contexts[: self.size], history.arms[: self.size]
+            for i, row in enumerate(grown.features(X, arms)):
+                arm, reward = int(arms[i]), float(history.rewards[i])
+                grown.of(arm).add(row, arm, reward, history.rewards[: i + 1])
+        if not self._switches or not self._selector.compares:
+            self._grown = {self._active: self._answering}
+
+    def _forecast(self, rows: dict[int, Array], arm: int, reward: float) -> None:
+        """Note a reward that every candidate can predict without having seen it, to be scored with others."""
+        models = [self._grown[place].of(arm) for place in rows]
+        if all(model.version for model in models):
+            self._forecasts.append(
+                tuple(
+                    _Forecast(model.sequence, model.version, row, reward)  # type: ignore[arg-type]
+                    for model, row in zip(models, rows.values(), strict=True)
+                )
+            )
+            if len(self._forecasts) >= _SCORED_AT_ONCE:
+                self._score()
+
+    def _score(self) -> None:
+        """Add the CRPS of the rewards noted."""
+        waiting, self._forecasts = self._forecasts, []
+        groups: dict[tuple[int, int, int], list[_Forecast]] = {}
+        for forecasts in waiting:
+            for place, forecast in zip(self._grown, forecasts, strict=True):
+                groups.setdefault((place, id(forecast.sequence), forecast.size), []).append(forecast)
+        questions = [
+            Question(group[0].sequence, np.stack([f.row for f in group]), (group[0].size,), _LEVELS)
+            for group in groups.values()
+        ]
+        for (place, _, _), group, answer in zip(
+            groups, groups.values(), self._backbone.predict(questions) if questions else [], strict=True
+        ):
+            rewards = np.array([forecast.reward for forecast in group])
+            self.totals[place] += float(crps(np.array(_LEVELS), answer.quantiles, rewards).sum())
+
+    def _pooled_size(self) -> int:
+        if self.size < FIRST_POSTERIOR:
+            raise ValueError(f"a posterior needs at least {FIRST_POSTERIOR} rewards, got {self.size}")
+        point = following = FIRST_POSTERIOR
+        while following <= self.size:
+            point, following = following, next_refresh(following, self._refresh)
+        return point
+
+    def _stand_in(self, q: int, estimator: Estimator) -> AnyPosterior:
+        """What is said of an arm without a posterior of its own: its mean is like a reward of any arm."""
+        rewards = self._rewards[: self._pooled_size()]
+        asked = estimator.asks(FIRST_POSTERIOR).levels
+        if len(asked) and estimator.own_directions == 0:
+            points = np.quantile(rewards, np.array(asked))
+            return RewardDistribution(np.tile(points[:, None], (1, q)), np.ones(q, dtype=np.int64))
+        scale = np.full(q, np.std(rewards))
+        return GaussianPosterior(
+            mean=np.full(q, np.mean(rewards)), variance=scale**2, size=1, directions=scale[None]
+        )
+
+
+def join(columns: Sequence[AnyPosterior], *, coupled: bool, own: int) -> AnyPosterior:
+    """Join posteriors (q,), one per arm, into (q, K); the last ``own`` directions stay each arm's own."""
+    if isinstance(columns[0], RewardDistribution):
+        return stack_rewards(columns)  # type: ignore[arg-type]
+    if len({type(column) for column in columns}) > 1:
+        columns = [
+            column.student(_NEARLY_GAUSSIAN) if isinstance(column, GaussianPosterior) else column
+            for column in columns
+        ]
+    joined: GaussianPosterior = stack(columns, coupled=coupled)  # type: ignore[type-var, assignment]
+    if coupled and own and joined.directions is not None:
+        return replace(joined, directions=_unshared(joined.directions, own))
+    return joined
+
+
+def _question(model: ArmHistory, queries: Array, estimator: Estimator) -> Question:
+    asked = estimator.asks(model.version)
+    assert model.sequence is not None
+    return Question(model.sequence, queries, asked.sizes, asked.levels)
+
+
+def _part(whole: Prediction, which: slice) -> Prediction:
+    sd = None if whole.mean_sd is None else whole.mean_sd[which]
+    return Prediction(whole.means[:, which], whole.quantiles[:, which], sd)
+
+
+def _unshared(directions: Array, own: int) -> Array:
+    """Spread the last ``own`` directions (J, q, K) so that each arm's part has draws to itself."""
+    shared, rest = directions[:-own], directions[-own:]
+    arms = directions.shape[-1]
+    spread = rest[:, None] * np.eye(arms)[None, :, None, :]
+    return np.concatenate([shared, spread.reshape(own * arms, *directions.shape[1:])])

@@ -1,0 +1,136 @@
+"""The sequences of one layout: rows go in one by one, and posteriors refer to the last refresh point."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfnts.arms.layouts import Layout
+from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
+from pfnts.backbones.base import Backbone, PredictiveSequence
+from pfnts.posterior.base import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_AT_ONCE = 64
+"""Rows that wait before a backbone is given them: many appends of one row are slow."""
+_EARLY = (1, 2, 4)
+"""Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``."""
+
+
+class ArmHistory:
+    """Rows of one sequence, and what its posterior rests on: the rows up to the last refresh point.
+
+    Parameters
+    ----------
+    backbone
+        Makes the sequence.
+    keep
+        Columns that name the arm.
+    refresh
+        Growth factor of refresh points.
+    n_arms
+        Arms whose rows may come.
+    early
+        An arm's own numbers of rows at which the sequence is refreshed as well.
+    """
+
+    def __init__(
+        self, *, backbone: Backbone, keep: Sequence[int], refresh: float, n_arms: int, early: Sequence[int]
+    ) -> None:
+        self._backbone = backbone
+        self._keep = keep
+        self._refresh = refresh
+        self._early = frozenset(early)
+        self._waiting: list[tuple[Array, float]] = []
+        self._counts = np.zeros(n_arms, dtype=np.int64)
+        self._next = next_refresh(0, refresh)
+        self.sequence: PredictiveSequence | None = None
+        self.size = 0
+        """Rows so far."""
+        self.version = 0
+        """Rows that the posterior rests on: the last refresh point; 0 before the first."""
+        self.held = self._counts
+        """Rows of each arm among these."""
+        self.reward_variance = 0.0
+        """Variance of the rewards of all arms when that point was reached."""
+
+    def add(self, row: Array, arm: int, reward: float, so_far: Array) -> None:
+        """Take in a row (F,) of an arm; ``so_far`` are the rewards of all arms, this one included."""
+        self._waiting.append((row, reward))
+        self.size += 1
+        self._counts[arm] += 1
+        due = self.size >= self._next or int(self._counts[arm]) in self._early
+        if due and self.size >= FIRST_POSTERIOR:
+            self._push()
+            self.version, self.held = self.size, self._counts.copy()
+            self.reward_variance = float(np.var(so_far))
+            self._next = next_refresh(self.size, self._refresh)
+        elif len(self._waiting) >= _AT_ONCE:
+            self._push()
+
+    def first_refresh(self, arms: NDArray[np.int64]) -> int:
+        """Place of the first of these rows, one of each arm number (m,), that would refresh it; m if none."""
+        first = min(len(arms), self._next - self.size - 1)
+        for arm in np.unique(arms).tolist() if self._early else ():
+            places = np.flatnonzero(arms == arm)
+            left = [own - int(self._counts[arm]) for own in self._early if own > self._counts[arm]]
+            if left and min(left) <= len(places):
+                first = min(first, int(places[min(left) - 1]))
+        return first
+
+    def _push(self) -> None:
+        X, y = np.stack([row for row, _ in self._waiting]), np.array([reward for _, reward in self._waiting])
+        if self.sequence is None:
+            self.sequence = self._backbone.sequence(X, y, keep=self._keep)
+        else:
+            self.sequence.append(X, y)
+        self._waiting = []
+
+
+class LayoutSequences:
+    """All sequences of a layout: one for each arm, or one for all.
+
+    Parameters
+    ----------
+    layout
+        Which sequence a row goes to and what it looks like there.
+    backbone
+        Makes the sequences.
+    refresh
+        Growth factor of refresh points.
+    warmup
+        Rows of an arm without which it is cold.
+    n_arms
+        Arms there may be.
+    width
+        Floats in a context.
+    """
+
+    def __init__(
+        self, layout: Layout, *, backbone: Backbone, refresh: float, warmup: int, n_arms: int, width: int
+    ) -> None:
+        self.layout = layout
+        self._n_arms = n_arms
+        early = [times * warmup for times in _EARLY] if layout.shared else []
+        self._histories = [
+            ArmHistory(
+                backbone=backbone,
+                keep=layout.arm_columns(width, n_arms=n_arms),
+                refresh=refresh,
+                n_arms=n_arms,
+                early=early,
+            )
+            for _ in range(1 if layout.shared else n_arms)
+        ]
+
+    def of(self, arm: int) -> ArmHistory:
+        """The history that an arm's rows go to."""
+        return self._histories[0 if self.layout.shared else arm]
+
+    def features(self, X: Array, arms: NDArray[np.int64]) -> Array:
+        """Rows of the sequences for contexts (n, P) and arm numbers (n,)."""
+        return self.layout.features(X, arms, n_arms=self._n_arms)

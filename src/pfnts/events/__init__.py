@@ -1,0 +1,16 @@
+"""What happened, in one order: the log from which everything a policy knows is folded."""
+
+from pfnts.events.event import ArmAdded, ArmRemoved, Decided, Event, Label, Observed, Rewarded, from_dict
+from pfnts.events.history import History
+
+__all__ = [
+    "ArmAdded",
+    "ArmRemoved",
+    "Decided",
+    "Event",
+    "History",
+    "Label",
+    "Observed",
+    "Rewarded",
+    "from_dict",
+]

@@ -1,0 +1,148 @@
+"""The events of a policy's log: frozen, and plain JSON when written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfnts.contexts import Schema, plain
+
+Label: TypeAlias = str | int
+Context: TypeAlias = dict[str, Any] | list[Any] | NDArray[np.float64]
+"""One context as plain JSON values, by name or by position; or a row of floats."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A context as floats, and the schema that made them: known while an event has not left the process."""
+
+    row: NDArray[np.float64]
+    """(P,)"""
+    schema: Schema
+    """It knows the categories of this context."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """An arm was chosen at a context."""
+
+    kind: ClassVar[str] = "decided"
+    id: str
+    """Names the decision; its reward refers to it."""
+    context: Context
+    arm: Label
+    propensities: dict[Label, float]
+    """Probability of each arm that was there, by label."""
+    reason: str
+    """How the decision came about: "warmup", "thompson", "greedy", "explore" or "fallback"."""
+    eligible: tuple[Label, ...] | None = None
+    """Arms that could have been chosen; None for all."""
+    encoded: Encoded | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Rewarded:
+    """The reward of a decision arrived."""
+
+    kind: ClassVar[str] = "rewarded"
+    id: str
+    """The decision's."""
+    value: float
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A reward arrived together with its context and arm: a row without a decision."""
+
+    kind: ClassVar[str] = "observed"
+    context: Context
+    arm: Label
+    value: float
+    encoded: Encoded | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ArmAdded:
+    """An arm became available."""
+
+    kind: ClassVar[str] = "arm_added"
+    arm: Label
+
+
+@dataclass(frozen=True)
+class ArmRemoved:
+    """An arm is no longer available; what it taught stays."""
+
+    kind: ClassVar[str] = "arm_removed"
+    arm: Label
+
+
+Event: TypeAlias = Decided | Rewarded | Observed | ArmAdded | ArmRemoved
+
+_KINDS: dict[str, type[Event]] = {
+    event.kind: event for event in (Decided, Rewarded, Observed, ArmAdded, ArmRemoved)
+}
+
+
+def to_dict(event: Event) -> dict[str, Any]:
+    """Write an event as plain JSON values.
+
+    Examples
+    --------
+    >>> to_dict(Rewarded("7", 1.0))
+    {'kind': 'rewarded', 'id': '7', 'value': 1.0}
+    """
+    values = {f.name: getattr(event, f.name) for f in fields(event) if f.name != "encoded"}
+    if "context" in values:
+        values["context"] = plain(values["context"])
+    if isinstance(event, Decided):
+        # JSON has no keys but texts, and a label 1 is not the label "1".
+        values["propensities"] = [[arm, share] for arm, share in event.propensities.items()]
+        values["eligible"] = None if event.eligible is None else list(event.eligible)
+    return {"kind": event.kind, **values}
+
+
+def from_dict(values: dict[str, Any]) -> Event:
+    """Read what `to_dict` wrote; anything else is a ValueError.
+
+    Examples
+    --------
+    >>> from_dict({"kind": "arm_added", "arm": "b"})
+    ArmAdded(arm='b')
+    """
+    try:
+        values = dict(values)
+        kind = _KINDS[values.pop("kind")]
+        if kind is Decided:
+            values["propensities"] = {_label(arm): _number(share) for arm, share in values["propensities"]}
+            values["eligible"] = (
+                None if values["eligible"] is None else tuple(map(_label, values["eligible"]))
+            )
+        if "value" in values:
+            values["value"] = _number(values["value"])
+        if "arm" in values:
+            _label(values["arm"])
+        if not isinstance(values.get("id", ""), str) or not isinstance(
+            values.get("context", []), dict | list
+        ):
+            raise TypeError("an id is a text and a context a mapping or a list")
+        return kind(**values)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"events must be those of a policy's log, got {str(values)[:200]} ({error})"
+        ) from error
+
+
+def _label(value: Any) -> Label:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is no label")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not np.isfinite(value):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)

@@ -1,0 +1,85 @@
+"""What every policy demands of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from pfnts.contexts import Schema
+from pfnts.events import History, Label
+
+MOST = 1e100
+"""Largest size of a reward: its square, and sums of squares, must stay finite."""
+
+
+def check_arms(arms: int | Sequence[Label]) -> tuple[Label, ...]:
+    """Labels of the arms: 0, 1, ... for a number of them, otherwise distinct strings or integers."""
+    if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
+        if not 1 <= arms <= 1_000_000:
+            raise ValueError(f"arms must be at least 1 (and at most a million), got {arms}")
+        return tuple(range(int(arms)))
+    if isinstance(arms, str) or not isinstance(arms, Sequence | np.ndarray) or not len(arms):
+        raise ValueError(f"arms must be a number of arms or a non-empty list of labels, got {arms!r}")
+    labels = tuple(check_label(arm.item() if isinstance(arm, np.generic) else arm) for arm in arms)
+    if len(set(labels)) != len(labels):
+        raise ValueError(f"arms must have distinct labels, got {list(labels)}")
+    return labels
+
+
+def check_label(label: Any) -> Label:
+    """Return a label that survives a log, or complain."""
+    if not isinstance(label, str | int) or isinstance(label, bool):
+        raise ValueError(f"arms must be labelled by strings or integers, got {label!r}")
+    return label
+
+
+def check_schema(schema: Schema | Mapping[str, Any] | None) -> Schema | None:
+    """Make a schema of what a user gives."""
+    return None if schema is None else Schema.of(schema)
+
+
+def check_rng(rng: Any) -> None:
+    """Complain about anything but a generator."""
+    if not isinstance(rng, Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, got {rng!r}; numpy.random.default_rng(0) is one"
+        )
+
+
+def check_id(id: str | None, history: History) -> str | None:
+    """Return an id for a decision, or complain that it is taken."""
+    if id is not None and not isinstance(id, str):
+        raise ValueError(f"id must be a string, got {id!r}")
+    if id is not None and history.status(id) != "unknown":
+        raise ValueError(f"id must be new, there is a decision {id!r} already")
+    return id
+
+
+def check_reward(value: Any) -> float:
+    """Return a reward as a float, or complain: numbers and booleans only, finite, at most 1e100 in size."""
+    number = (
+        value.item()
+        if isinstance(value, np.generic) or (np.ndim(value) == 0 and hasattr(value, "item"))
+        else value
+    )
+    reward = float("nan")
+    if isinstance(number, Real | Decimal):
+        try:
+            reward = float(number)
+        except (OverflowError, ValueError):
+            reward = float("inf")
+    if not abs(reward) <= MOST:
+        raise ValueError(f"reward must be a finite number of at most {MOST:g} in size, got {value!r}")
+    return reward
+
+
+def listed(name: str, values: Any) -> list[Any]:
+    """Take the values of a batch."""
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise ValueError(f"{name} must be a list for a batch of contexts, got {values!r}")
+    return list(values)

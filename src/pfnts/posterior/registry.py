@@ -1,0 +1,72 @@
+"""Estimators by name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pfnts.posterior.estimator import Estimator
+from pfnts.posterior.network_posterior import NetworkPosterior
+from pfnts.posterior.predictive import Predictive
+from pfnts.posterior.predictive_clt import PredictiveCLT
+from pfnts.posterior.shrunk_subclt import ShrunkSubCLT
+from pfnts.posterior.subclt import SubCLT
+
+_KNOWN: dict[str, Any] = {
+    "network": NetworkPosterior,
+    "shrunk": ShrunkSubCLT,
+    "subclt": SubCLT,
+    "predictive-clt": PredictiveCLT,
+    "predictive": Predictive,
+}
+
+
+def load(estimator: str | Estimator) -> Estimator:
+    """Look an estimator up by its name, with options in brackets if there are any; an object passes.
+
+    Examples
+    --------
+    >>> load("subclt(base=1.5,coupled=true)")
+    SubCLT(base=1.5, weights='equal', coupled=True)
+    """
+    if not isinstance(estimator, str):
+        if not isinstance(estimator, Estimator):
+            raise ValueError(f"estimator must be one of {list(_KNOWN)} or an estimator, got {estimator!r}")
+        return estimator
+    parts = re.fullmatch(r"([\w-]+)(?:\((.*)\))?", estimator)
+    if parts is None or parts[1] not in _KNOWN:
+        raise ValueError(
+            f'estimator must be one of {list(_KNOWN)}, options as in "subclt(base=1.5)", or an estimator, '
+            f"got {estimator!r}"
+        )
+    options = dict(_option(text, estimator) for text in filter(None, (parts[2] or "").split(",")))
+    try:
+        found: Estimator = _KNOWN[parts[1]](**options)
+    except TypeError as error:
+        raise ValueError(f"estimator {parts[1]!r} does not have the options {sorted(options)}") from error
+    return found
+
+
+def described(estimator: Estimator) -> str | None:
+    """Write an estimator so that `load` reads it; None for one of the user's own."""
+    for name, kind in _KNOWN.items():
+        if type(estimator) is kind:
+            options = ",".join(f"{key}={_written(value)}" for key, value in vars(estimator).items())
+            return f"{name}({options})" if options else name
+    return None
+
+
+def _option(text: str, whole: str) -> tuple[str, Any]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name.isidentifier():
+        raise ValueError(f'estimator must be written like "subclt(base=1.5)", got {whole!r}')
+    if value in ("true", "false"):
+        return name, value == "true"
+    try:
+        return name, float(value)
+    except ValueError:
+        return name, value
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
