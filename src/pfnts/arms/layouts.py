@@ -33,7 +33,7 @@ class Layout(Protocol):
         ...
 
     def arm_columns(self, width: int, *, n_arms: int) -> range:
-        """Columns of a row that name the arm, for contexts of ``width`` floats; no model may mix them away."""
+        """Columns of a row that name the arm, where contexts have ``width`` floats: not to be mixed away."""
         ...
 
 

@@ -34,7 +34,7 @@ class LayoutSelector(Protocol):
         ...
 
     def choose(self, active: int, totals: Sequence[float]) -> int:
-        """Place of the candidate that answers from a switch time on, given all scores so far (lower is better)."""
+        """Place of the candidate that answers from a switch time on, given the scores so far: low is good."""
         ...
 
 

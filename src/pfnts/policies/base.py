@@ -126,7 +126,8 @@ class Policy(ABC):
 
     def __repr__(self) -> str:
         history = self._fold()
-        return f"{type(self).__name__}(arms={list(self.arms)}, {len(self._events)} events, {history.size} rewards)"
+        name, events = type(self).__name__, len(self._events)
+        return f"{name}(arms={list(self.arms)}, {events} events, {history.size} rewards)"
 
     def decide(
         self, context: Any, *, rng: Generator, eligible: ArrayLike | None = None, id: str | None = None
@@ -240,8 +241,8 @@ class Policy(ABC):
             A file that `save` wrote, of this version or an earlier one. It is data: nothing in it is run, and
             no module that it names is imported.
         replaced
-            Settings to put in the place of saved ones: a backbone or an estimator of your own cannot be saved,
-            and must be passed here.
+            Settings to put in the place of saved ones: a backbone or an estimator of your own cannot be
+            saved, and must be passed here.
         """
         archive = read_archive(path, policy=cls.name)
         policy = archive.made(
@@ -260,7 +261,7 @@ class Policy(ABC):
 
     @abstractmethod
     def _reset(self, width: int, n_arms: int) -> None:
-        """Make a model that has seen nothing, for contexts of ``width`` floats and arm numbers below ``n_arms``."""
+        """Make a model that has seen nothing: contexts have ``width`` floats, arms are below ``n_arms``."""
 
     @abstractmethod
     def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
@@ -359,36 +360,42 @@ class Policy(ABC):
         except BaseException:
             rng.bit_generator.state = before
             raise
-        labels = self.arms
-        ids = [id] if id is not None else self._fold().new_ids(len(rows.X))
+        events = self._decided(rows, choices, reasons, masks, id=id)
+        labels, posterior = self.arms, choices.posterior
         decisions = [
             Decision(
-                id=ids[i],
-                arm=labels[index],
-                index=index,
+                id=event.id,
+                arm=event.arm,
+                index=int(choices.index[i]),
                 propensities=choices.propensities[i],
                 reason=reasons[i],
-                posterior=None
-                if choices.posterior is None or reasons[i] == "warmup"
-                else choices.posterior[i],
+                posterior=None if reasons[i] == "warmup" or posterior is None else posterior[i],
                 arms=labels,
             )
-            for i, index in enumerate(choices.index.tolist())
+            for i, event in enumerate(events)
         ]
-        # All or none: a list is extended in one step.
-        self._events += [
+        self._events += events  # all or none: a list is extended in one step
+        return decisions
+
+    def _decided(
+        self, rows: Rows, choices: Choices, reasons: list[Reason], masks: Mask, *, id: str | None = None
+    ) -> list[Decided]:
+        """Write choices down as events."""
+        labels = self.arms
+        ids = [id] if id is not None else self._fold().new_ids(len(rows.X))
+        shares = choices.propensities.tolist()
+        return [
             Decided(
-                id=decision.id,
+                id=ids[i],
                 context=rows.plain(i),
-                arm=decision.arm,
-                propensities=dict(zip(labels, decision.propensities.tolist(), strict=True)),
-                reason=decision.reason,
+                arm=labels[choices.index[i]],
+                propensities=dict(zip(labels, shares[i], strict=True)),
+                reason=reasons[i],
                 eligible=None if masks[i].all() else tuple(np.array(labels, dtype=object)[masks[i]]),
                 encoded=rows.encoded(i),
             )
-            for i, decision in enumerate(decisions)
+            for i in range(len(rows.X))
         ]
-        return decisions
 
     def _propose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> tuple[Choices, list[Reason]]:
         """Choose at each row of ``X``, as if each was the next; nothing but the generator changes."""
@@ -413,6 +420,42 @@ class Policy(ABC):
             warmup=self._warmup,
             explore=self._explore,
         )
+
+    def play(self, contexts: Matrix, rewards: Matrix, *, rng: Generator) -> tuple[NDArray[np.int64], Matrix]:
+        """Decide at contexts (m, P) in turn, learning each reward at once, for as long as the model lasts.
+
+        ``rewards`` (m, K) are what each arm would pay. As many rounds are decided together as come before the
+        model's answers change, at least one; it is the same as deciding and updating round by round.
+
+        Returns
+        -------
+        Index (r,) of the arms chosen in these rounds, and the propensities (r, K).
+        """
+        with self._lock:
+            check_rng(rng)
+            rows = self._encode(contexts)
+            before = rng.bit_generator.state
+            numbers = np.array(self._fold().live)
+            masks = np.ones((len(rows.X), len(numbers)), dtype=np.bool_)
+            try:
+                if (self._held(self._model(rows.X.shape[1]).live) < self._warmup).any():
+                    rows, masks = (
+                        rows.first(1),
+                        masks[:1],
+                    )  # who is drawn next depends on what came of this one
+                choices, reasons = self._propose(rows.X, masks, rng=rng)
+                kept = min(len(rows.X), self._unchanged(numbers[choices.index]) + 1)
+            except BaseException:
+                rng.bit_generator.state = before
+                raise
+            if kept < len(rows.X):
+                rng.bit_generator.state = before
+                rng.random((kept, UNIFORMS + self._n_uniforms(tuple(numbers))))
+            events: list[Event] = []
+            for i, event in enumerate(self._decided(rows.first(kept), choices, reasons, masks)):
+                events += [event, Rewarded(event.id, check_reward(rewards[i, choices.index[i]]))]
+            self._events += events
+            return choices.index[:kept], choices.propensities[:kept]
 
     def _reward(self, id: str, reward: Any) -> Outcome:
         value = check_reward(reward)

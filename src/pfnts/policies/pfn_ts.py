@@ -196,8 +196,8 @@ class PFNTS(Policy):
         policy = cls(arms, schema=schema, **settings)
         if policy._backbone.fingerprint != saved:
             warnings.warn(
-                f"the backbone {policy._backbone.name!r} has other weights ({policy._backbone.fingerprint}) than "
-                f"when the policy was saved ({saved}): from the same history it will conclude something else",
+                f"the backbone {policy._backbone.name!r} has other weights ({policy._backbone.fingerprint}) "
+                f"than when the policy was saved ({saved}): the same history will lead to other posteriors",
                 stacklevel=3,
             )
         return policy

@@ -64,7 +64,7 @@ class PrefetchCache(Generic[T]):
         ask: Callable[[list[Any], Matrix], Sequence[T]],
         take: Callable[[T, NDArray[np.int64]], T],
     ) -> dict[Any, T]:
-        """Values at contexts ``X`` (q, P) by the keys of ``versions``; ``ask(keys, X)`` computes what is not here.
+        """Values at contexts ``X`` (q, P) by the keys of ``versions``; ``ask(keys, X)`` computes new ones.
 
         ``take(values, rows)`` cuts some rows out of values.
         """
@@ -88,7 +88,7 @@ class PrefetchCache(Generic[T]):
         return {key: take(self._blocks[key].values, places - self._blocks[key].begin) for key in versions}
 
     def _locate(self, X: Matrix) -> NDArray[np.int64] | None:
-        """Places of the contexts among those announced, from the last one found on; None if one is not there."""
+        """Places of the contexts among those announced, from the last found on; None if one is missing."""
         found = []
         at = self._next
         for x in X:

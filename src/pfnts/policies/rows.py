@@ -47,6 +47,11 @@ class Rows:
             raise ValueError(f"context must be a single one, got a batch of {len(self.X)}; use decide_batch")
         return self
 
+    def first(self, count: int) -> Self:
+        """Keep the first rows."""
+        table = None if self.table is None else self.table.take(np.arange(count))
+        return replace(self, X=self.X[:count], table=table)
+
     def plain(self, i: int) -> Context:
         """Row i as a log keeps it."""
         if self.table is None:

@@ -72,7 +72,7 @@ class RewardDistribution:
         return lower, upper
 
     def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
-        """Return the probability, for each entry of the last axis, that its draw is the largest of its row."""
+        """Return the probability that the draw of each entry of the last axis is the largest of its row."""
         shape = self.points.shape[1:]
         mask = check_eligible(eligible, shape)
         mask = np.ones(shape, dtype=np.bool_) if mask is None else mask

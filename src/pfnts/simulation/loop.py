@@ -11,15 +11,17 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from pfnts.environments import Environment
+from pfnts.policies import Policy
 from pfnts.simulation.trajectory import Trajectory
 
 Progress = Callable[[int, float], None]
 """Told the number of rounds done and the regret so far."""
 
 _PROGRESS_INTERVAL = 0.1
+_LONGEST_STRETCH = 512
 
 
-class Choice(Protocol):
+class Chosen(Protocol):
     """What a simulation reads from a decision."""
 
     @property
@@ -38,33 +40,35 @@ class Choice(Protocol):
         ...
 
 
-class Player(Protocol):
-    """What a simulation asks of a policy; it may also have ``prefetch(contexts)``."""
+class Decider(Protocol):
+    """The least that a simulation asks of a policy that is no `pfnts.Policy`."""
 
-    def decide(self, context: NDArray[np.float64], *, rng: Generator) -> Choice:
+    def decide(self, context: NDArray[np.float64], *, rng: Generator) -> Chosen:
         """Choose an arm for one context (P,)."""
         ...
 
-    def update(self, context: NDArray[np.float64], *, arm: object, reward: float) -> None:
+    def update(self, context: NDArray[np.float64], *, arm: object, reward: float) -> object:
         """Learn from one reward."""
         ...
 
 
 def simulate(
-    policy: Player,
+    policy: Policy | Decider,
     environment: Environment,
     *,
     rng: Generator,
     horizon: int | None = None,
-    prefetch: int = 256,
+    prefetch: int = 2048,
     progress: Progress | None = None,
 ) -> Trajectory:
     """Let a policy decide round after round, telling it each reward at once.
 
+    Rounds between two refreshes of the policy's model are decided together, with the outcome of one by one.
+
     Parameters
     ----------
     policy
-        Anything with ``decide`` and ``update``; it is changed by what it learns.
+        A policy, or anything with ``decide`` and ``update``; it is changed by what it learns.
     environment
         Where contexts and rewards come from.
     rng
@@ -72,8 +76,8 @@ def simulate(
     horizon
         Number of rounds; all of the environment when left out.
     prefetch
-        How many upcoming contexts the policy is shown at a time, if it has a ``prefetch`` method. The
-        decisions do not depend on it, only the time does. 0 shows none.
+        How many upcoming contexts the policy is shown at a time. The decisions do not depend on it, only the
+        time does. 0 shows none.
     progress
         Called with the rounds done and the regret so far, at most ten times a second and once at the end.
 
@@ -94,13 +98,11 @@ def simulate(
         )
     if prefetch < 0:
         raise ValueError(f"prefetch must be 0 (never) or a positive number of rounds, got {prefetch}")
-    arms_known = getattr(policy, "arms", None)
-    if arms_known is not None and len(arms_known) != environment.n_arms:
+    if isinstance(policy, Policy) and policy.n_arms != environment.n_arms:
         raise ValueError(
-            f"policy must have the environment's {environment.n_arms} arms, got {len(arms_known)}; "
+            f"policy must have the environment's {environment.n_arms} arms, got {policy.n_arms}; "
             "make it with arms=environment.n_arms"
         )
-    show = getattr(policy, "prefetch", None) if prefetch else None
     contexts, rewards = environment.contexts, environment.rewards
     arms = np.empty(rounds, dtype=np.int64)
     received = np.empty(rounds)
@@ -108,19 +110,24 @@ def simulate(
 
     start = time.perf_counter()
     reported = start
-    for t in range(rounds):
-        if show is not None and t % prefetch == 0:
-            show(contexts[t : min(t + prefetch, rounds)])
-        decision = policy.decide(contexts[t], rng=rng)
-        arm = decision.index
-        reward = float(rewards[t, arm])
-        policy.update(contexts[t], arm=decision.arm, reward=reward)
-        arms[t] = arm
-        received[t] = reward
-        if decision.propensities is not None:
-            propensities[t] = decision.propensities
+    t, announced, stretch = 0, 0, 1
+    while t < rounds:
+        if not isinstance(policy, Policy):
+            index, shares = _one_round(policy, contexts[t], rewards[t], rng=rng)
+        else:
+            if prefetch and t >= announced:
+                announced = min(t + prefetch, rounds)
+                policy.prefetch(contexts[t:announced])
+            # Rounds proposed in vain cost time, so not many more than were kept the last time.
+            end = min(t + stretch, announced if prefetch else rounds)
+            index, shares = policy.play(contexts[t:end], rewards[t:end], rng=rng)
+            stretch = min(_LONGEST_STRETCH, 2 * len(index))
+        played = slice(t, t + len(index))
+        arms[played], propensities[played] = index, shares
+        received[played] = rewards[played][np.arange(len(index)), index]
+        t += len(index)
         if progress is not None and time.perf_counter() - reported > _PROGRESS_INTERVAL:
-            progress(t + 1, float(pseudo_regret(environment.means[: t + 1], arms[: t + 1]).sum()))
+            progress(t, float(pseudo_regret(environment.means[:t], arms[:t]).sum()))
             reported = time.perf_counter()
     seconds = time.perf_counter() - start
 
@@ -135,6 +142,15 @@ def simulate(
         fixed=fixed_regret(environment.means[:rounds]),
         seconds=seconds,
     )
+
+
+def _one_round(
+    policy: Decider, context: NDArray[np.float64], rewards: NDArray[np.float64], *, rng: Generator
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    decision = policy.decide(context, rng=rng)
+    policy.update(context, arm=decision.arm, reward=float(rewards[decision.index]))
+    shares = np.full(len(rewards), np.nan) if decision.propensities is None else decision.propensities
+    return np.array([decision.index]), shares[None]
 
 
 def pseudo_regret(means: NDArray[np.float64], arms: NDArray[np.int64]) -> NDArray[np.float64]:
