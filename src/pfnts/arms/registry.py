@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from pfnts.arms.layouts import Block, Disjoint, Joint, Layout
@@ -43,11 +42,11 @@ def described(chosen: LayoutSelector) -> dict[str, Any] | None:
     if isinstance(chosen, Fixed):
         return {"name": chosen.name} if _LAYOUTS.get(chosen.name) == chosen.layout else None
     known = _SELECTORS.get(chosen.name)
-    return {"name": chosen.name, **asdict(chosen)} if type(chosen) is known else None  # type: ignore[call-overload]
+    return {"name": chosen.name, **vars(chosen)} if type(chosen) is known else None
 
 
 def from_description(description: dict[str, Any]) -> LayoutSelector:
     """Read what `described` wrote."""
     options = dict(description)
     name = options.pop("name")
-    return selector(name) if not options else _SELECTORS[name](**options)  # type: ignore[no-any-return]
+    return selector(name) if not options else _SELECTORS[name](**options)

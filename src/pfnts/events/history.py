@@ -68,6 +68,8 @@ class History:
         """Rewards of each arm number."""
         self.size = 0
         """Rows that count."""
+        self.position = 0
+        """Events folded."""
         self.numbers: dict[Label, int] = {label: number for number, label in enumerate(self.labels)}
         """Number of the newest arm of each label, there now or not."""
         self._decisions: dict[str, _Made] = {}
@@ -113,8 +115,25 @@ class History:
         schema = Schema.infer(table) if self.schema is None else self.schema.extended(table)
         return Encoded(schema.encode(table)[0], schema)
 
+    def check(self, event: Event) -> None:
+        """Complain if an event does not fit what came before it; nothing changes."""
+        live = {self.labels[number] for number in self.live}
+        match event:
+            case Decided() if self.status(event.id) != "unknown":
+                raise ValueError(f"id must be new, there is a decision {event.id!r} already")
+            case Rewarded() if self.status(event.id) == "unknown":
+                raise ValueError(f"id must be that of a decision in the log, there is no {event.id!r}")
+            case Rewarded() if self.status(event.id) == "rewarded":
+                raise ValueError(f"a decision has one reward, {event.id!r} has it already")
+            case ArmAdded() if event.arm in live:
+                raise ValueError(f"arm must be new, {event.arm!r} is one of {sorted(map(str, live))}")
+            case Decided() | Observed() | ArmRemoved() if event.arm not in live:
+                raise ValueError(f"arm must be one of {sorted(map(str, live))}, got {event.arm!r}")
+            case ArmRemoved() if len(live) == 1:
+                raise ValueError(f"arm must not be the only one left, got {event.arm!r}; add another first")
+
     def fold(self, event: Event) -> None:
-        """Take in the next event."""
+        """Take in the next event, which fits."""
         match event:
             case Decided():
                 row, number = self._encoded(event), self.numbers[event.arm]
@@ -133,6 +152,7 @@ class History:
                 self.decided, self.rewarded = np.append(self.decided, 0), np.append(self.rewarded, 0)
             case ArmRemoved():
                 self.live = tuple(number for number in self.live if number != self.numbers[event.arm])
+        self.position += 1
 
     def _encoded(self, event: Decided | Observed) -> Vector:
         encoded = self.encode(event.context) if event.encoded is None else event.encoded

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
 
 from pfnts.contexts import Schema
 from pfnts.events import History, Label
@@ -43,12 +45,19 @@ def check_schema(schema: Schema | Mapping[str, Any] | None) -> Schema | None:
     return None if schema is None else Schema.of(schema)
 
 
-def check_rng(rng: Any) -> None:
-    """Complain about anything but a generator."""
+@contextmanager
+def restored_on_error(rng: Any) -> Iterator[None]:
+    """Put a generator back to where it was if anything fails; complain about anything but a generator."""
     if not isinstance(rng, Generator):
         raise TypeError(
             f"rng must be a numpy.random.Generator, got {rng!r}; numpy.random.default_rng(0) is one"
         )
+    before = rng.bit_generator.state
+    try:
+        yield
+    except BaseException:
+        rng.bit_generator.state = before
+        raise
 
 
 def check_id(id: str | None, history: History) -> str | None:
@@ -58,6 +67,20 @@ def check_id(id: str | None, history: History) -> str | None:
     if id is not None and history.status(id) != "unknown":
         raise ValueError(f"id must be new, there is a decision {id!r} already")
     return id
+
+
+def check_eligible(eligible: ArrayLike | None, arms: Sequence[Label], n: int) -> NDArray[np.bool_]:
+    """Return a mask over the arms, spread over n rows, (n, K), or complain."""
+    if eligible is None:
+        return np.ones((n, len(arms)), dtype=np.bool_)
+    mask = np.asarray(eligible)
+    if mask.dtype != np.bool_ or mask.shape not in ((len(arms),), (n, len(arms))):
+        raise ValueError(
+            f"eligible must be a boolean mask over the {len(arms)} arms {list(arms)}, got {eligible!r}"
+        )
+    if not mask.any(axis=-1).all():
+        raise ValueError(f"eligible must leave at least one arm to choose, got {eligible!r}")
+    return np.broadcast_to(mask, (n, len(arms)))
 
 
 def check_reward(value: Any) -> float:

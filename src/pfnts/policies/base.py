@@ -1,30 +1,29 @@
-"""What every policy shares: a log, what follows from it, warm-up, and one way to decide."""
+"""What every policy shares: one way to decide, to learn, and to be saved."""
 
 from __future__ import annotations
 
-import os
-import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from pfnts.contexts import Schema
-from pfnts.events import ArmAdded, ArmRemoved, Decided, Event, History, Label, Observed, Rewarded
-from pfnts.policies.archive import read_archive, write_archive
+from pfnts.events import ArmAdded, ArmRemoved, Decided, Event, Label, Observed, Rewarded
 from pfnts.policies.arguments import (
     check_arms,
+    check_eligible,
     check_id,
     check_label,
     check_reward,
-    check_rng,
     check_schema,
     listed,
+    restored_on_error,
 )
-from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason, Vector
+from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason
+from pfnts.policies.fold import EventFold
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.rows import Rows
 from pfnts.policies.warmup import UNIFORMS, settle
@@ -32,12 +31,11 @@ from pfnts.policies.warmup import UNIFORMS, settle
 Outcome = Literal["learned", "duplicate"]
 
 
-class Policy(ABC):
+class Policy(EventFold):
     """Carries the behaviour that policies share; a subclass implements hooks on floats and arm numbers.
 
-    A policy is its log: everything else is folded from the events, and made anew from them if anything
-    fails half-way. `decide` and `update` append events and change nothing else. A policy may be shared by
-    threads: one call is served at a time.
+    A policy is its log (`EventFold`): `decide` and `update` append events and change nothing else, and an
+    error leaves it as it was. It may be shared by threads; one call is served at a time.
 
     A subclass implements `_reset`, `_observe` and `_choose`, and whichever of the other hooks it needs.
 
@@ -82,15 +80,7 @@ class Policy(ABC):
             raise ValueError(f"warmup must be a non-negative integer, got {warmup!r}")
         if not 0 <= explore <= 1:
             raise ValueError(f"explore must be between 0 and 1, a share of the rounds, got {explore}")
-        self._first_arms = check_arms(arms)
-        self._first_schema = check_schema(schema)
-        self._warmup, self._explore = int(warmup), float(explore)
-        self._lock = threading.RLock()
-        self._events: list[Event] = []
-        self._history: History | None = None
-        self._folded = 0
-        self._learned = -1  # rows that the model has seen; -1 where there is no model
-        self._shape = (0, 0)  # width of a context and number of arms that the model was made for
+        super().__init__(check_arms(arms), check_schema(schema), warmup=int(warmup), explore=float(explore))
         self._prefetched: PrefetchCache[Any] | None = None
 
     @property
@@ -119,11 +109,6 @@ class Policy(ABC):
         """What the columns of a context are, once known."""
         return self._fold().schema
 
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """The log."""
-        return tuple(self._events)
-
     def __repr__(self) -> str:
         history = self._fold()
         name, events = type(self).__name__, len(self._events)
@@ -146,9 +131,21 @@ class Policy(ABC):
             Names the decision, for its reward; its number in the log when not given.
         """
         with self._lock:
-            rows = self._encode(context).expect(single=True)
-            [decision] = self._decide(rows, eligible, rng=rng, id=check_id(id, self._fold()))
+            decision, event = self.propose(context, rng=rng, eligible=eligible, id=id)
+            self._events.append(event)
             return decision
+
+    def propose(
+        self, context: Any, *, rng: Generator, eligible: ArrayLike | None = None, id: str | None = None
+    ) -> tuple[Decision, Decided]:
+        """Choose an arm as `decide` does, without writing it down: the decision, and the event for the log.
+
+        For those who must store the event before they act on it; `append` it then.
+        """
+        with self._lock:
+            rows = self._encode(context).expect(single=True)
+            [decision], [event] = self._decide(rows, eligible, rng=rng, id=check_id(id, self._fold()))
+            return decision, event
 
     def decide_batch(
         self, contexts: Any, *, rng: Generator, eligible: ArrayLike | None = None
@@ -165,7 +162,9 @@ class Policy(ABC):
             Mask (K,) of the arms that may be chosen, or (n, K).
         """
         with self._lock:
-            return self._decide(self._encode(contexts).expect(single=False), eligible, rng=rng)
+            decisions, events = self._decide(self._encode(contexts).expect(single=False), eligible, rng=rng)
+            self._events += events  # all or none: a list is extended in one step
+            return decisions
 
     def update(self, context: Any, *, reward: Any, arm: Any = None) -> Outcome | list[Outcome]:
         """Learn a reward; late and in any order is fine.
@@ -201,71 +200,14 @@ class Policy(ABC):
     def add_arm(self, arm: Label) -> None:
         """Add an arm at the end; it begins with its warm-up, even if its label belonged to a removed arm."""
         with self._lock:
-            if check_label(arm) in self.arms:
-                raise ValueError(f"arm must be new, {arm!r} is one of {list(self.arms)}")
-            self._events.append(ArmAdded(arm))
+            self.append([ArmAdded(check_label(arm))])
 
     def remove_arm(self, arm: Label) -> None:
         """Take an arm out of the choice; what it taught a model shared by all arms stays there."""
         with self._lock:
-            self._label(arm)
-            if self.n_arms == 1:
-                raise ValueError(f"arm must not be the only one left, got {arm!r}; add another first")
-            self._events.append(ArmRemoved(arm))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy, settings and log, to one file of plain JSON; nothing is pickled."""
-        with self._lock:
-            settings = self._settings()
-            if settings is None:
-                raise ValueError(
-                    f"policy must say its settings to be saved: {type(self).__name__} has no _settings"
-                )
-            common = {"warmup": self._warmup, "explore": self._explore}
-            first = self._first_schema
-            header = {
-                "policy": self.name,
-                "arms": list(self._first_arms),
-                "schema": None if first is None else first.to_json(),
-                "settings": {**common, **settings},
-            }
-            write_archive(path, header=header, events=self._events)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], **replaced: Any) -> Self:
-        """Read a policy back; it goes on to the decisions that the saved one would have taken.
-
-        Parameters
-        ----------
-        path
-            A file that `save` wrote, of this version or an earlier one. It is data: nothing in it is run, and
-            no module that it names is imported.
-        replaced
-            Settings to put in the place of saved ones: a backbone or an estimator of your own cannot be
-            saved, and must be passed here.
-        """
-        archive = read_archive(path, policy=cls.name)
-        policy = archive.made(
-            lambda arms, schema, settings: cls._from_settings(arms, schema, {**settings, **replaced})
-        )
-        policy._events = archive.events
-        policy._fold()
-        return policy
-
-    @classmethod
-    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
-        """Make a policy as `_settings` says."""
-        return cls(arms, schema=schema, **settings)
+            self.append([ArmRemoved(self._label(arm))])
 
     # Hooks. X are encoded contexts (q, P); arms are numbers among all arms there have ever been.
-
-    @abstractmethod
-    def _reset(self, width: int, n_arms: int) -> None:
-        """Make a model that has seen nothing: contexts have ``width`` floats, arms are below ``n_arms``."""
-
-    @abstractmethod
-    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
-        """Learn rows; any cut of the same rows into calls must give the same model."""
 
     @abstractmethod
     def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
@@ -279,55 +221,9 @@ class Policy(ABC):
         """Rows of each arm that its model holds."""
         return self._fold().rewarded[list(arms)]
 
-    def _grow(self, n_arms: int) -> bool:  # noqa: ARG002
-        """Make room for more arms, if that changes nothing else; otherwise the model is made anew."""
-        return False
-
     def _unchanged(self, arms: NDArray[np.int64]) -> int:  # noqa: ARG002
         """Count how many rows of these arms (m,), in this order, leave the model's answers as they are."""
         return 0
-
-    def _settings(self) -> dict[str, Any] | None:
-        """Give the keyword arguments of the subclass's own as plain JSON values, if it can be saved."""
-        return None
-
-    # From the log to the model.
-
-    def _fold(self) -> History:
-        """Bring the history up to the log."""
-        with self._lock:
-            history = self._history
-            if history is None:
-                history, self._folded = History(self._first_arms, self._first_schema), 0
-                self._history = history
-            try:
-                for event in self._events[self._folded :] if self._folded < len(self._events) else ():
-                    history.fold(event)
-                    self._folded += 1
-            except BaseException:
-                self._history = None  # it may be half-way; the log is the truth
-                raise
-            return history
-
-    def _model(self, width: int) -> History:
-        """Bring the model, for contexts of ``width`` floats, up to the history."""
-        history = self._fold()
-        shape = width, len(history.labels)
-        try:
-            grown = shape == self._shape or (shape[0] == self._shape[0] and self._grow(shape[1]))
-            if self._learned < 0 or not grown:
-                self._learned = -1
-                self._reset(*shape)
-                self._learned = 0
-            self._shape = shape
-            if history.size > self._learned:
-                new = slice(self._learned, history.size)
-                self._observe(history.contexts[new], history.arms[new], history.rewards[new])
-                self._learned = history.size
-        except BaseException:
-            self._learned = -1  # it may be half-way; it is made anew
-            raise
-        return history
 
     def _encode(self, contexts: Any) -> Rows:
         """Encode one context or many; nothing changes."""
@@ -349,18 +245,14 @@ class Policy(ABC):
 
     def _decide(
         self, rows: Rows, eligible: ArrayLike | None, *, rng: Generator, id: str | None = None
-    ) -> list[Decision]:
-        check_rng(rng)
-        masks = self._eligible(eligible, len(rows.X))
+    ) -> tuple[list[Decision], list[Decided]]:
+        """Choose at every row; nothing but the generator changes."""
+        masks = check_eligible(eligible, self.arms, len(rows.X))
         if not len(rows.X):
-            return []
-        before = rng.bit_generator.state
-        try:
+            return [], []
+        with restored_on_error(rng):
             choices, reasons = self._propose(rows.X, masks, rng=rng)
-        except BaseException:
-            rng.bit_generator.state = before
-            raise
-        events = self._decided(rows, choices, reasons, masks, id=id)
+            events = self._decided(rows, choices, reasons, masks, id=id)
         labels, posterior = self.arms, choices.posterior
         decisions = [
             Decision(
@@ -374,8 +266,7 @@ class Policy(ABC):
             )
             for i, event in enumerate(events)
         ]
-        self._events += events  # all or none: a list is extended in one step
-        return decisions
+        return decisions, events
 
     def _decided(
         self, rows: Rows, choices: Choices, reasons: list[Reason], masks: Mask, *, id: str | None = None
@@ -431,23 +322,15 @@ class Policy(ABC):
         -------
         Index (r,) of the arms chosen in these rounds, and the propensities (r, K).
         """
-        with self._lock:
-            check_rng(rng)
+        with self._lock, restored_on_error(rng):
             rows = self._encode(contexts)
-            before = rng.bit_generator.state
             numbers = np.array(self._fold().live)
+            if (self._held(self._model(rows.X.shape[1]).live) < self._warmup).any():
+                rows = rows.first(1)  # who is drawn next depends on what came of this one
             masks = np.ones((len(rows.X), len(numbers)), dtype=np.bool_)
-            try:
-                if (self._held(self._model(rows.X.shape[1]).live) < self._warmup).any():
-                    rows, masks = (
-                        rows.first(1),
-                        masks[:1],
-                    )  # who is drawn next depends on what came of this one
-                choices, reasons = self._propose(rows.X, masks, rng=rng)
-                kept = min(len(rows.X), self._unchanged(numbers[choices.index]) + 1)
-            except BaseException:
-                rng.bit_generator.state = before
-                raise
+            before = rng.bit_generator.state
+            choices, reasons = self._propose(rows.X, masks, rng=rng)
+            kept = min(len(rows.X), self._unchanged(numbers[choices.index]) + 1)
             if kept < len(rows.X):
                 rng.bit_generator.state = before
                 rng.random((kept, UNIFORMS + self._n_uniforms(tuple(numbers))))
@@ -496,17 +379,3 @@ class Policy(ABC):
             removed = ", which was removed" if known else ""
             raise ValueError(f"arm must be one of {list(self.arms)}, got {arm!r}{removed}")
         return label
-
-    def _eligible(self, eligible: ArrayLike | None, n: int) -> Mask:
-        """Check the mask and spread it over the rows, as (n, K)."""
-        arms = self.arms
-        if eligible is None:
-            return np.ones((n, len(arms)), dtype=np.bool_)
-        mask = np.asarray(eligible)
-        if mask.dtype != np.bool_ or mask.shape not in ((len(arms),), (n, len(arms))):
-            raise ValueError(
-                f"eligible must be a boolean mask over the {len(arms)} arms {list(arms)}, got {eligible!r}"
-            )
-        if not mask.any(axis=-1).all():
-            raise ValueError(f"eligible must leave at least one arm to choose, got {eligible!r}")
-        return np.broadcast_to(mask, (n, len(arms)))

@@ -55,7 +55,8 @@ class Rows:
     def plain(self, i: int) -> Context:
         """Row i as a log keeps it."""
         if self.table is None:
-            return self.X[i]
+            row: Matrix = self.X[i]
+            return row
         return plain(replace(self.table.take(np.array([i])), single=True))
 
     def encoded(self, i: int) -> Encoded:

@@ -72,7 +72,7 @@ class Posterior(ABC):
     @property
     def n_uniforms(self) -> int:
         """Uniform numbers that `draw` takes at one context."""
-        return self.mean.shape[-1]
+        return int(self.mean.shape[-1])
 
     @abstractmethod
     def draw(self, uniforms: Array) -> Array:
@@ -145,7 +145,7 @@ class Posterior(ABC):
         directions = np.moveaxis(self.directions, 0, -2)  # (..., J, K)
         if directions.shape[-2] > directions.shape[-1]:
             # A triangle of K directions has the same squares and products as J > K of them.
-            directions = np.linalg.qr(directions, mode="r")
+            directions = np.asarray(np.linalg.qr(directions, mode="r"))
         normal = standard_normal(uniforms[..., : directions.shape[-2]])
         draw: Array = (normal[..., None, :] @ directions)[..., 0, :]
         return draw

@@ -73,16 +73,16 @@ class StudentPosterior(Posterior):
     @property
     def n_uniforms(self) -> int:
         """Uniform numbers that `draw` takes at one context."""
-        return self.mean.shape[-1] + self.coupled
+        return int(self.mean.shape[-1]) + self.coupled
 
     def draw(self, uniforms: Array) -> Array:
         """Draw the mean rewards at each context by itself, from ``uniforms`` (..., n_uniforms) in [0, 1)."""
         uniforms = np.maximum(uniforms, 2.0**-54)
         if self.coupled:
             dof = self.dof[..., :1]
-            return self.mean + np.sqrt(dof / chdtri(dof, uniforms[..., :1])) * self._coupled_draw(
-                uniforms[..., 1:]
-            )
+            tails = np.sqrt(dof / chdtri(dof, uniforms[..., :1]))
+            coupled: Array = self.mean + tails * self._coupled_draw(uniforms[..., 1:])
+            return coupled
         draw: Array = self.mean + np.sqrt(self.variance) * stdtrit(self.dof, uniforms)
         return draw
 

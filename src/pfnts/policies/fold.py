@@ -1,0 +1,163 @@
+"""A log, what is folded from it (a history, a model that has learned its rows), and its file."""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfnts.contexts import Schema
+from pfnts.events import Event, History, Label
+from pfnts.policies.archive import read_archive, write_archive
+from pfnts.policies.decision import Matrix, Vector
+
+
+class EventFold(ABC):
+    """Keeps a log, and brings what follows from it up to date when it is asked for.
+
+    The log is the truth: appending to it is one step, and everything else is made anew from it if anything
+    fails half-way. One thread is served at a time.
+
+    Parameters
+    ----------
+    arms
+        Labels of the arms at the beginning.
+    schema
+        What the columns of a context are; inferred from the first context when not given.
+    warmup
+        Rows of an arm without which its model knows too little.
+    explore
+        Share of decisions left to chance.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(
+        self, arms: tuple[Label, ...], schema: Schema | None, *, warmup: int, explore: float
+    ) -> None:
+        self._first_arms = arms
+        self._first_schema = schema
+        self._warmup = warmup
+        self._explore = explore
+        self._lock = threading.RLock()
+        self._events: list[Event] = []
+        self._history: History | None = None
+        self._learned = -1  # rows that the model has seen; -1 where there is no model
+        self._shape = (0, 0)  # width of a context and number of arms that the model was made for
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The log."""
+        with self._lock:
+            return tuple(self._events)
+
+    def append(self, events: Iterable[Event]) -> None:
+        """Append events that fit the log, all or none: those of another process, say, in their order."""
+        with self._lock:
+            new = list(events)
+            history = self._fold()
+            try:
+                for event in new:
+                    history.check(event)
+                    history.fold(event)
+                self._events += new
+            except BaseException:
+                self._history = None
+                raise
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy, settings and log, to one file of plain JSON; nothing is pickled."""
+        with self._lock:
+            settings = self._settings()
+            if settings is None:
+                raise ValueError(
+                    f"policy must say its settings to be saved: {type(self).__name__} has no _settings"
+                )
+            common = {"warmup": self._warmup, "explore": self._explore}
+            first = self._first_schema
+            header = {
+                "policy": self.name,
+                "arms": list(self._first_arms),
+                "schema": None if first is None else first.to_json(),
+                "settings": {**common, **settings},
+            }
+            write_archive(path, header=header, events=self._events)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **replaced: Any) -> Self:
+        """Read a policy back; it goes on to the decisions that the saved one would have taken.
+
+        Parameters
+        ----------
+        path
+            A file that `save` wrote, of this version or an earlier one. It is data: nothing in it is run, and
+            no module that it names is imported.
+        replaced
+            Settings to put in the place of saved ones: a backbone or an estimator of your own cannot be
+            saved, and must be passed here.
+        """
+        archive = read_archive(path, policy=cls.name)
+        policy = archive.made(
+            lambda arms, schema, settings: cls._from_settings(arms, schema, {**settings, **replaced})
+        )
+        archive.made(lambda *_: policy.append(archive.events))
+        return policy
+
+    @classmethod
+    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
+        """Make a policy as `_settings` says."""
+        return cls(arms, schema=schema, **settings)
+
+    @abstractmethod
+    def _reset(self, width: int, n_arms: int) -> None:
+        """Make a model that has seen nothing: contexts have ``width`` floats, arms are below ``n_arms``."""
+
+    @abstractmethod
+    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
+        """Learn rows; any cut of the same rows into calls must give the same model."""
+
+    def _grow(self, n_arms: int) -> bool:  # noqa: ARG002
+        """Make room for more arms, if that changes nothing else; otherwise the model is made anew."""
+        return False
+
+    def _settings(self) -> dict[str, Any] | None:
+        """Give the keyword arguments of the subclass's own as plain JSON values, if it can be saved."""
+        return None
+
+    def _fold(self) -> History:
+        """Bring the history up to the log."""
+        with self._lock:
+            history = self._history or History(self._first_arms, self._first_schema)
+            try:
+                for event in self._events[history.position :] if history.position < len(self._events) else ():
+                    history.fold(event)
+            except BaseException:
+                self._history = None  # it may be half-way; the log is the truth
+                raise
+            self._history = history
+            return history
+
+    def _model(self, width: int) -> History:
+        """Bring the model, for contexts of ``width`` floats, up to the history."""
+        history = self._fold()
+        shape = width, len(history.labels)
+        try:
+            grown = shape == self._shape or (shape[0] == self._shape[0] and self._grow(shape[1]))
+            if self._learned < 0 or not grown:
+                self._learned = -1
+                self._reset(*shape)
+                self._learned = 0
+            self._shape = shape
+            if history.size > self._learned:
+                new = slice(self._learned, history.size)
+                self._observe(history.contexts[new], history.arms[new], history.rewards[new])
+                self._learned = history.size
+        except BaseException:
+            self._learned = -1  # it may be half-way; it is made anew
+            raise
+        return history
