@@ -40,6 +40,13 @@ class KernelRegression:
         self._sums: Sums | None = None
         self._fits: list[KernelFit] = []
 
+    def fork(self, shares: Callable[[Tensor], Tensor] | None = None) -> KernelRegression:
+        """Return a copy that grows on its own, with its own source of weights."""
+        twin = KernelRegression(shares)
+        twin._rows, twin._centres, twin._basis = self._rows, self._centres, self._basis
+        twin._sums, twin._fits = self._sums, [*self._fits]
+        return twin
+
     def extend(self, X: Tensor, y: Tensor) -> None:
         """Take note that the history is X (B, n, P), y (B, n) now: what it was, and new rows."""
         n = X.shape[1]

@@ -49,6 +49,14 @@ class Regressions:
         self._X: Tensor | None = None
         self._y: Tensor | None = None
 
+    def fork(self) -> Regressions:
+        """Return a copy that grows on its own; what is known so far is shared."""
+        twin = Regressions()
+        twin._lines, twin._waves = self._lines.fork(), self._waves.fork()
+        twin._kernels = [self._kernels[0].fork(), self._kernels[1].fork(twin._by_waves)]
+        twin._X, twin._y = self._X, self._y
+        return twin
+
     @torch.no_grad()
     def extend(self, X: Tensor, y: Tensor) -> Tensor:
         """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, 13)."""
@@ -120,6 +128,13 @@ class RidgeRegression:
         self._sizes: list[int] = []
         self._coefficients: list[Tensor] = []
         self._evidence: list[Tensor] = []
+
+    def fork(self) -> RidgeRegression:
+        """Return a copy that grows on its own."""
+        twin = RidgeRegression(self._basis)
+        twin._sums, twin._sizes = self._sums, [*self._sizes]
+        twin._coefficients, twin._evidence = [*self._coefficients], [*self._evidence]
+        return twin
 
     def extend(self, X: Tensor, y: Tensor) -> None:
         """Add rows X (B, m, P), y (B, m)."""
