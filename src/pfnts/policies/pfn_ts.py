@@ -127,6 +127,14 @@ class PFNTS(Policy):
             posterior = self._posterior(rows.X, history.live)
             return posterior[0] if rows.single else posterior
 
+    def warm_up(self) -> None:
+        """Do now what the first decision would otherwise wait for: learn the whole log and fill the caches."""
+        with self._lock:
+            super().warm_up()
+            history = self._fold()
+            if history.size >= FIRST_POSTERIOR:
+                self._posterior(history.contexts[-1:], history.live)
+
     # The algorithm. Append: rewards join the sequences of their arms, which refresh as they grow.
 
     def _reset(self, width: int, n_arms: int) -> None:
@@ -149,7 +157,9 @@ class PFNTS(Policy):
 
     def _posterior(self, X: Matrix, arms: Sequence[int]) -> AnyPosterior:
         versions = {arm: self._models.version(arm) for arm in arms}
-        columns = self._ahead(X, versions, self._ask)
+        # A posterior lasts longer the more rows it rests on, so more contexts are worth asking about at once.
+        ahead = max(64, max(size for _, size in versions.values()) // 4)
+        columns = self._ahead(X, versions, self._ask, ahead=ahead)
         coupled = self._estimator.coupled and self._models.shared
         return join(list(columns.values()), coupled=coupled, own=self._estimator.own_directions)
 
