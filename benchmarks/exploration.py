@@ -64,8 +64,9 @@ def places(X, arms, rng):
 
 def conversions(X, arms, rng):
     """Rates of about three in a hundred that depend on the context."""
-    effects = X @ rng.normal(0, 1.0, (X.shape[1], arms)) + rng.normal(0, 0.3, arms)
-    return 1 / (1 + np.exp(3.4 - 0.7 * (effects - effects.mean())))
+    effects = X @ rng.normal(0, 1.0, (X.shape[1], arms))
+    effects = effects - effects.mean(axis=0) + rng.normal(0, 0.2, arms)
+    return 1 / (1 + np.exp(3.4 - effects))
 
 
 FAMILIES = {  # function, features, arms, noise; None for yes and no
@@ -86,6 +87,8 @@ def draw(family: str, *, rounds: int, seed: int) -> Environment:
     )
     contexts = for_contexts.uniform(size=(rounds, features))
     means = function(contexts, arms, for_function)
+    if noise:  # arms that are best on average would leave little for the context to decide
+        means = means - 0.8 * means.mean(axis=0)
     if noise is None:
         rewards = (for_noise.uniform(size=(rounds, 1)) < means).astype(float)
     else:

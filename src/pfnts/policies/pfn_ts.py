@@ -128,7 +128,7 @@ class PFNTS(Policy):
             return posterior[0] if rows.single else posterior
 
     def warm_up(self) -> None:
-        """Do now what the first decision would otherwise wait for: learn the whole log and fill the caches."""
+        """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
         with self._lock:
             super().warm_up()
             history = self._fold()

@@ -67,8 +67,8 @@ class PrefetchCache(Generic[T]):
     ) -> dict[Any, T]:
         """Values at contexts ``X`` (q, P) by the keys of ``versions``; ``ask(keys, X)`` computes new ones.
 
-        ``take(values, rows)`` cuts some rows out of values. ``ahead`` contexts are computed at a time: about as
-        many as come before a version changes.
+        ``take(values, rows)`` cuts some rows out of values. ``ahead`` contexts are computed at a time, about
+        as many as come before a version changes.
         """
         places = self._locate(X)
         if places is None:
