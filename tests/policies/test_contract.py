@@ -211,7 +211,7 @@ def test_errors_leave_the_policy_as_it_was(case: Case) -> None:
         ("context must have", lambda: policy.update(np.ones(3), arm="a", reward=1.0)),
         ("context must have", lambda: policy.decide(np.ones(3), rng=rng)),
         ("context must have", lambda: policy.decide({"age": 3}, rng=rng)),
-        ("context must be finite or missing", lambda: policy.decide(np.array([np.inf, 0]), rng=rng)),
+        ("must be finite or missing", lambda: policy.decide(np.array([np.inf, 0]), rng=rng)),
         ("eligible must leave at least one", lambda: policy.decide(x, rng=rng, eligible=[False, False])),
         ("eligible must be a boolean mask", lambda: policy.decide(x, rng=rng, eligible=[True])),
         ("eligible must be a boolean mask", lambda: policy.decide(x, rng=rng, eligible=[0, 1])),

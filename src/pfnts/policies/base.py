@@ -224,8 +224,8 @@ class Policy(ABC):
         if schema is not None and schema.plain and isinstance(context, np.ndarray):
             return schema.encode(context), schema, context.ndim == 1
         table = read(context)
-        schema = Schema.inferred_from(table) if schema is None else schema.extended(table)
-        return schema.encode_table(table), schema, table.single
+        schema = Schema.infer(table) if schema is None else schema.extended(table)
+        return schema.encode(table), schema, table.single
 
     def _commit(self, schema: Schema) -> None:
         self._schema = schema

@@ -1,0 +1,295 @@
+"""One column of a context: what it holds, and the floats that it becomes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfnts.contexts.values import (
+    READABLE,
+    category,
+    days,
+    is_boolean,
+    is_missing,
+    is_number,
+    is_readable,
+    is_word_of_truth,
+    number,
+    remedy,
+    shown,
+    truth,
+)
+
+Matrix = NDArray[np.float64]
+Kind = Literal["numeric", "boolean", "date", "categorical"]
+
+SPARE_SLOTS = 8
+"""One-hot places of an inferred categorical column, at least: categories that appear later need some."""
+MOST_CATEGORIES = 64
+"""Categories beyond which an inferred column is taken for an id or free text."""
+MOST_SLOTS = 10_000
+"""One-hot places that a column may have."""
+_ALL_DISTINCT = 20, 0.9
+"""From so many values on, a share of distinct texts above this one is taken for an id."""
+_MISSING, _UNSEEN = -1, -2
+
+
+class UnseenCategoryWarning(UserWarning):
+    """A category has no one-hot place, and none is free."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a context.
+
+    Parameters
+    ----------
+    name
+        Its name; for contexts without names, its position ("0", "1", ...).
+    kind
+        "numeric", "boolean" and "date" (days since 1970) become one float, "categorical" becomes `slots`
+        one-hot floats.
+    categories
+        Known categories, as texts, in the order of their places.
+    slots
+        One-hot places; categories beyond the known ones take free places as they appear.
+
+    Examples
+    --------
+    >>> Column("plan", "categorical", categories=("free", "paid"), slots=3).features
+    ('plan=free', 'plan=paid', 'plan#2')
+    """
+
+    name: str
+    kind: Kind
+    categories: tuple[str, ...] = ()
+    slots: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ValueError(f"name of a column must be a text, got {shown(self.name)}")
+        if self.kind not in get_args(Kind):
+            kinds = ", ".join(map(repr, get_args(Kind)))
+            raise ValueError(f"kind of column {self.name!r} must be one of {kinds}, got {shown(self.kind)}")
+        whole = isinstance(self.slots, int) and not isinstance(self.slots, bool)
+        if not whole or not max(1, len(self.categories)) <= self.slots <= MOST_SLOTS:
+            raise ValueError(
+                f"slots of column {self.name!r} must be an integer between its number of categories "
+                f"({len(self.categories)}, at least 1) and {MOST_SLOTS}, got {shown(self.slots)}"
+            )
+        if self.kind != "categorical" and (self.categories or self.slots != 1):
+            raise ValueError(f"column {self.name!r} must be categorical to have categories or slots")
+        if not all(isinstance(text, str) for text in self.categories):
+            raise ValueError(f"categories of {self.name!r} must be texts, got {shown(self.categories)}")
+        if len(set(self.categories)) != len(self.categories):
+            raise ValueError(f"categories of column {self.name!r} must be distinct, got {self.categories}")
+
+    @classmethod
+    def of(cls, name: str, kind: Any) -> Column:
+        """Make a column from its kind, or from the list of its categories."""
+        if isinstance(kind, Column):
+            return replace(kind, name=name)
+        if isinstance(kind, str):
+            return cls(name, kind, slots=SPARE_SLOTS if kind == "categorical" else 1)  # type: ignore[arg-type]
+        listed = kind.tolist() if isinstance(kind, np.ndarray) else kind
+        if not isinstance(listed, list | tuple) or not listed:
+            raise ValueError(
+                f"schema must give column {name!r} a kind ({', '.join(map(repr, get_args(Kind)))}) or the "
+                f"list of its categories, got {shown(kind)}"
+            )
+        texts = [category(value) for value in listed]
+        for text, value in zip(texts, listed, strict=True):
+            if text is None:
+                raise ValueError(
+                    f"categories of column {name!r} must be texts, numbers, booleans or dates, "
+                    f"got {shown(value)}; leave a missing value out, it is no category"
+                )
+        return cls(name, "categorical", tuple(map(str, texts)), len(texts))
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Category, as `values.category` writes it, to one-hot place."""
+        places: dict[str, int] = {}
+        for j, text in enumerate(self.categories):
+            # Version 0.1 told '1' from '1.0': of such a pair the first keeps the category.
+            places.setdefault(str(category(text)), j)
+        return places
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the floats that the column becomes."""
+        if self.kind != "categorical":
+            return (self.name,)
+        named = tuple(f"{self.name}={text}" for text in self.categories)
+        return named + tuple(f"{self.name}#{j}" for j in range(len(named), self.slots))
+
+    def encode(self, values: Any) -> Matrix:
+        """Encode values (n,) as (n, 1), or (n, slots) where categorical; NaN where missing."""
+        if self.kind == "categorical":
+            return self._one_hot(values)
+        if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind == "numeric":
+            floats = values.astype(np.float64)
+        else:
+            rule = "true, false or missing" if self.kind == "boolean" else self.kind
+            floats = np.array(self._read(values, _READERS[self.kind], rule), dtype=np.float64)
+        for i in np.flatnonzero(np.isinf(floats)).tolist():
+            raise self.refused(values, i, "finite or missing (NaN)", "clip or drop the value")
+        return floats[:, None]
+
+    def extended(self, values: Any) -> Column:
+        """Give free places to categories not met before, in the order in which they appear."""
+        free = self.slots - len(self.categories)
+        if self.kind != "categorical" or not free:
+            return self
+        fresh = [text for text in categories_of(values) if text not in self.places]
+        return replace(self, categories=self.categories + tuple(fresh[:free])) if fresh else self
+
+    def refused(self, values: Any, i: int, rule: str, words: str) -> ValueError:
+        """Make the error about a value; it names the row where there are several."""
+        where = f"row {i + 1}: " if len(values) > 1 else ""
+        got = shown(values[i].item() if isinstance(values, np.ndarray) else values[i])
+        return ValueError(f"{where}context column {self.name!r} must be {rule}, got {got}; {words}")
+
+    def _one_hot(self, values: Any) -> Matrix:
+        places = np.array(self._read(values, self._place, "a category"), dtype=np.int64)
+        block = np.zeros((len(values), self.slots))
+        known = np.flatnonzero(places >= 0)
+        block[known, places[known]] = 1.0
+        block[places == _MISSING] = np.nan
+        if len(self.categories) == self.slots and (places == _UNSEEN).any():
+            # No category in the text: Python remembers each text that it has warned of.
+            warnings.warn(
+                f"context column {self.name!r} has met a category beyond its {self.slots} places; all such "
+                "categories count as one, encoded as zeros. Declare the categories in schema=, or leave the "
+                "column out if it is an id",
+                UnseenCategoryWarning,
+                stacklevel=4,
+            )
+        return block
+
+    def _place(self, value: Any) -> int | None:
+        text = category(value)
+        if text is not None and text in self.places:
+            return self.places[text]
+        if is_missing(value):
+            return _MISSING
+        return None if text is None else _UNSEEN
+
+    def _read(self, values: Any, reader: Callable[[Any], float | None], rule: str) -> list[float]:
+        """Read every value; the first one that cannot be read is an error."""
+        read = _each(values, reader)
+        if None in read:
+            i = read.index(None)
+            value = values[i]
+            if not is_readable(value):
+                raise self.refused(values, i, rule, remedy(value))
+            if self.kind == "categorical":
+                raise self.refused(values, i, rule, "give a text or a finite number")
+            kind = "categorical" if days(value) is None else "date"
+            raise self.refused(values, i, rule, f'declare the column as "{kind}" in schema= if it is one')
+        return read  # type: ignore[return-value]
+
+
+def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool = False) -> Column:
+    """Guess a column from its values; one without any value is taken for numeric.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    values
+        Its values.
+    nominal
+        Whether the container declares it categorical.
+    written
+        Whether texts stand for values of any kind, as in a CSV file.
+
+    Examples
+    --------
+    >>> infer_column("age", ["41", "NA"], written=True).kind, infer_column("age", ["41", "NA"]).kind
+    ('numeric', 'categorical')
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and not nominal:
+        return Column(name, "boolean" if values.dtype.kind == "b" else "numeric")
+    repeated = dict.fromkeys(values) if _all_texts(values) else values
+    present = [value for value in repeated if not is_missing(value)]
+    texts = all(isinstance(value, str) for value in present)
+    for value in present:
+        if not is_readable(value):
+            i = next(i for i, other in enumerate(values) if other is value)
+            raise Column(name, "numeric").refused(values, i, READABLE, remedy(value))
+    kinds = {_kind(value, written=written) for value in present}
+    if not kinds:
+        return Column(name, "categorical", slots=SPARE_SLOTS) if nominal else Column(name, "numeric")
+    if not nominal:
+        if kinds in ({"numeric"}, {"boolean"}, {"date"}):
+            return Column(name, kinds.pop())  # type: ignore[arg-type]
+        if kinds == {"numeric", "boolean"} and not texts:
+            return Column(name, "numeric")
+        if not texts:
+            raise ValueError(
+                f"context column {name!r} must hold values of one kind, got {' and '.join(sorted(kinds))}: "
+                f"{', '.join(map(shown, present[:5]))}; declare the column in schema="
+            )
+    found = categories_of(present)
+    if looks_like_id(len(found), sum(not is_missing(value) for value in values)):
+        raise ValueError(
+            f"context column {name!r} must hold at most {MOST_CATEGORIES} categories that repeat, got "
+            f"{len(found):,} in {len(values):,} rows, such as {', '.join(map(shown, found[:3]))}; leave it "
+            "out if it is an id, or list its categories in schema="
+        )
+    return Column(name, "categorical", tuple(found), max(SPARE_SLOTS, len(found) + SPARE_SLOTS // 2))
+
+
+def looks_like_id(distinct: int, rows: int) -> bool:
+    """Whether so many distinct texts in so many rows are names of things instead of their properties."""
+    least, share = _ALL_DISTINCT
+    return distinct > MOST_CATEGORIES or (rows >= least and distinct > share * rows)
+
+
+def categories_of(values: Iterable[Any]) -> list[str]:
+    """Distinct categories in the order in which they appear."""
+    texts = dict.fromkeys(values) if isinstance(values, list) and _all_texts(values) else values
+    found = dict.fromkeys(category(value) for value in texts if not is_missing(value))
+    return [text for text in found if text is not None]
+
+
+def _kind(value: Any, *, written: bool) -> str:
+    """Say which kind of column a value speaks for."""
+    if is_boolean(value):
+        return "boolean"
+    if is_number(value):
+        return "numeric"
+    if days(value) is not None:
+        return "date"
+    if written and is_word_of_truth(value):
+        return "boolean"
+    return "numeric" if written and number(value) is not None else "categorical"
+
+
+def _or_missing(reader: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
+    return lambda value: math.nan if is_missing(value) else reader(value)
+
+
+_READERS = {"numeric": _or_missing(number), "boolean": _or_missing(truth), "date": _or_missing(days)}
+
+
+def _each(values: Sequence[Any], reader: Callable[[Any], float | None]) -> list[float | None]:
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if len(values) > 1 and _all_texts(values):
+        # A file's column says the same few texts over and over.
+        known = {text: reader(text) for text in dict.fromkeys(values)}
+        return [known[text] for text in values]
+    return [reader(value) for value in values]
+
+
+def _all_texts(values: Any) -> bool:
+    return not isinstance(values, np.ndarray) and all(type(value) is str for value in values)

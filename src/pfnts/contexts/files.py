@@ -1,0 +1,93 @@
+"""Tables in CSV and Parquet files."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from pfnts.contexts.table import Table, read
+
+_CHUNK = 10_000
+"""Lines of a CSV file that are turned into columns at a time."""
+
+
+def read_file(path: str | os.PathLike[str]) -> Table:
+    """Read a CSV file (also compressed, ``.gz``) or a Parquet file (``.parquet``, ``.pq``).
+
+    A CSV file is UTF-8 with column names in its first line. Its cells stay texts: what they stand for is
+    told by the schema, or by all of a column's cells together where there is none.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "pets.csv"
+    >>> _ = path.write_text("weight,coat\\n4,short\\nNA,long\\n")
+    >>> table = read_file(path)
+    >>> table.names, table.n_rows, table["weight"]
+    (('weight', 'coat'), 2, ['4', 'NA'])
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path.name}: path must be a CSV or Parquet file, {path} is a folder")
+    if not path.exists():
+        raise ValueError(f"{path.name}: file must exist, there is none at {path}")
+    return _parquet(path) if path.suffix in (".parquet", ".pq") else _csv(path)
+
+
+def _csv(path: Path) -> Table:
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig", newline="")
+        ) as file:
+            lines = csv.reader(file, strict=True, skipinitialspace=True)
+            header = [name.strip() for name in next(lines, [])]
+            columns = _columns((line for line in lines if line), len(header), path.name)
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
+        raise ValueError(
+            f"{path.name}: file must be a CSV table in UTF-8, reading it failed: {error}"
+        ) from error
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    if repeated or not header:
+        said = f"the header repeats {repeated}" if repeated else "the first line is empty"
+        raise ValueError(f"{path.name}: column names must be there and be distinct, {said}")
+    return Table.of(dict(zip(header, columns, strict=True)), written=True)
+
+
+def _columns(lines: Iterator[list[str]], width: int, name: str) -> list[list[str]]:
+    """Turn lines into columns, some at a time: a list for every line of a large file would be slow."""
+    columns: list[list[str]] = [[] for _ in range(width)]
+    done = 0
+    while chunk := list(islice(lines, _CHUNK)):
+        for i, line in enumerate(chunk, start=done + 1):
+            if len(line) != width:
+                raise ValueError(f"{name}: row {i} must have the header's {width} cells, got {len(line)}")
+        for column, cells in zip(columns, zip(*chunk, strict=True), strict=True):
+            column.extend(cells)
+        done += len(chunk)
+    return columns
+
+
+def _parquet(path: Path) -> Table:
+    import narwhals as nw
+
+    backend: Literal["pyarrow", "polars"] = "pyarrow" if find_spec("pyarrow") else "polars"
+    if not find_spec(backend):
+        raise ImportError('a Parquet file needs pyarrow; install it with: pip install "pfnts[bench]"')
+    try:
+        return read(nw.read_parquet(path, backend=backend).to_native())
+    except Exception as error:  # each backend has errors of its own
+        raise ValueError(f"{path.name}: file must be a Parquet table, reading it failed: {error}") from error
