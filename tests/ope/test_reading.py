@@ -121,11 +121,11 @@ def test_context_is_every_column_without_another_role_that_describes_a_round(tmp
 
 def test_ids_dates_and_propensities_are_contexts_only_where_they_are_named(tmp_path: Path) -> None:
     rows = [
-        f"{i},u{i},2026-03-{1 + i % 28:02},{i % 7},{i % 2},{0.25 + 0.5 * (i % 2)},{0.75 - 0.5 * (i % 2)},{20 + i % 9}"
+        f"{i},u{i},2026-03-{1 + i % 28:02},{i % 7},{i % 2},{0.25 + i % 2 / 2},{0.75 - i % 2 / 2},{i % 9}"
         for i in range(300)
     ]
     path = written(tmp_path, "\n".join(["visit_id,user,day,a,r,p,q,age", *rows]) + "\n")
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="left out") as caught:
         log = read_log(path, Roles(action="a", reward="r", propensity="p"))
     assert log.features == ("q", "age")
     assert caught[0].filename == __file__
