@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, get_args
@@ -45,7 +46,7 @@ def ope(
     cluster: Annotated[str | None, typer.Option(help="Column of the person; people are resampled.")] = None,
     time: Annotated[str | None, typer.Option(help="Column by which the rounds are ordered.")] = None,
     context: Annotated[
-        list[str] | None, typer.Option(help="Column that policies see; repeat. All others when left out.")
+        list[str] | None, typer.Option(help="Column that policies see; repeat. Ids and dates only if named.")
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option(help="Who is evaluated; repeat for more: `lin-ts:nu=0.1`.")
@@ -118,7 +119,12 @@ def load_log(name: str, roles: Roles | None, *, data: Path | None, seed: int) ->
     if name == "drinkless-sim":
         return simulated_drinkless(rng=np.random.default_rng(seed))
     assert roles is not None
-    return read_log(name, roles).standardized()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        log = read_log(name, roles).standardized()
+    for warning in caught:
+        console.print(str(warning.message), markup=False, highlight=False)
+    return log
 
 
 def roles_of(
