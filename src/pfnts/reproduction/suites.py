@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pfnts.experiments.published import OPENML, SYNTHETIC
-from pfnts.experiments.spec import PolicySpec, RunSpec, plan
+from pfnts.experiments import PolicySpec, RunSpec, plan
+from pfnts.reproduction.published import OPENML, SYNTHETIC
 
 QUICK_HORIZON, QUICK_REPLICATIONS = 500, 2
 
