@@ -34,7 +34,9 @@ lint: $(VENV)/.ready
 install: $(VENV)/.ready
 
 bench: $(VENV)/.ready
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	failed=; for script in benchmarks/*.py; do \
+	    echo "== $$script"; $(BIN)/python $$script || failed="$$failed $$script"; \
+	done; if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -58,7 +58,8 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the mean target at ``X`` (q, P), as (q,)."""
-        return self._predict(X).means[0]
+        means: NDArray[np.float64] = self._predict(X).means[0]
+        return means
 
     def predict_quantiles(self, X: Any, levels: ArrayLike = (0.05, 0.5, 0.95)) -> NDArray[np.float64]:
         """Predict quantiles of a new target, (q, len(levels))."""

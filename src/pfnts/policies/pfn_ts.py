@@ -111,6 +111,16 @@ class PFNTS(Policy):
             self._model(history.schema.width)
             return self._models.layout
 
+    @property
+    def estimator(self) -> Estimator:
+        """How the posterior is made."""
+        return self._estimator
+
+    @property
+    def exploration(self) -> float:
+        """Factor on the posterior's standard deviations when an arm is drawn."""
+        return self._exploration
+
     def posterior(self, contexts: Any) -> AnyPosterior:
         """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
 
@@ -127,10 +137,10 @@ class PFNTS(Policy):
             posterior = self._posterior(rows.X, history.live)
             return posterior[0] if rows.single else posterior
 
-    def warm_up(self) -> None:
+    def catch_up(self) -> None:
         """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
         with self._lock:
-            super().warm_up()
+            super().catch_up()
             history = self._fold()
             if history.size >= FIRST_POSTERIOR:
                 self._posterior(history.contexts[-1:], history.live)
