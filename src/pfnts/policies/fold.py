@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts import Schema
-from pfnts.events import Event, History, Label
+from pfnts.events import Decided, Event, History, Label, Observed
 from pfnts.policies.archive import read_archive, write_archive
 from pfnts.policies.decision import Matrix, Vector
 
@@ -86,7 +86,10 @@ class EventFold(ABC):
                     f"policy must say its settings to be saved: {type(self).__name__} has no _settings"
                 )
             common = {"warmup": self._warmup, "explore": self._explore}
-            first = self._first_schema
+            # Inferred from a whole batch, columns may be others than its first row alone would make them.
+            seen = (event.encoded for event in self._events if isinstance(event, Decided | Observed))
+            encoded = next(seen, None)
+            first = self._first_schema or (encoded.schema if encoded else None)
             header = {
                 "policy": self.name,
                 "arms": list(self._first_arms),
