@@ -84,6 +84,7 @@ class PFNTS(Policy):
             )
         super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._backbone = backbones.load(backbone)
+        self._named = backbone if backbone in backbones.names() else None
         self._estimator = (
             default_estimator(self._backbone) if estimator is None else estimators.load(estimator)
         )
@@ -193,7 +194,7 @@ class PFNTS(Policy):
     def _settings(self) -> dict[str, Any]:
         return {
             "encoding": arm_models.described(self._selector),
-            "backbone": self._backbone.name if self._backbone.name in backbones.names() else None,
+            "backbone": self._named,
             "fingerprint": self._backbone.fingerprint,
             "estimator": estimators.described(self._estimator),
             "exploration": self._exploration,
