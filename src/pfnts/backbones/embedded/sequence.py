@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
 from pfnts.backbones.checks import check_levels, check_queries, check_rows, check_sizes
 from pfnts.backbones.embedded.columns import ColumnReduction
 from pfnts.backbones.embedded.cores import Cores
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
+from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, attend
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.pretraining import quantile_levels
 from pfnts.backbones.embedded.regressions import Regressions
@@ -215,16 +214,14 @@ class _Cache:
         apart = ROWS_APART[h.device.type]
         pieces = [slice(begin, min(begin + apart, m)) for begin in range(0, m, apart)]
 
-        def attend(block: CausalBlock, h: list[Tensor], then: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        def attend_all(block: CausalBlock, h: list[Tensor], then: Callable[[Tensor], Tensor]) -> list[Tensor]:
             def ask(i: int) -> tuple[Tensor, Tensor, Tensor]:
                 normed = block.norm(h[i])
                 return *block.keys_values(normed), block.queries(normed, position[pieces[i]])
 
             def see(i: int) -> Tensor:
                 end = before + pieces[i].stop
-                seen = F.scaled_dot_product_attention(
-                    queries[i], key[:, :, :end], value[:, :, :end], attn_mask=mask[pieces[i], :end]
-                )
+                seen = attend(queries[i], key[:, :, :end], value[:, :, :end], mask=mask[pieces[i], :end])
                 return then(block.finish(h[i], seen))
 
             keys, values, queries = zip(*cores.each(ask, range(len(h))), strict=True)
@@ -234,12 +231,12 @@ class _Cache:
 
         parts = [h[:, rows] for rows in pieces]
         for column, across in zip(network.columns, network.across, strict=True):
-            parts = attend(column, parts, across)
+            parts = attend_all(column, parts, across)
         parts = cores.each(
             lambda i: (network.readout(parts[i]) + target[:, pieces[i]])[:, :, None], range(len(parts))
         )
         for block in network.in_context:
-            parts = attend(block, parts, lambda h: h)
+            parts = attend_all(block, parts, lambda h: h)
         self.rows += m
 
     def answer(self, x: NDArray[np.float64], sizes: list[int], mean: Tensor, quantiles: Tensor) -> _Answer:
@@ -286,24 +283,24 @@ def predict(network: CausalPFN, questions: Sequence[_Question], cores: Cores) ->
     longest = sorted(range(len(slices)), key=lambda i: -slices[i][2])  # first, so that cores end together
     position = torch.tensor([t for _, q, t in slices for _ in range(q)], device=questions[0].shown.device)
 
-    def attend(block: CausalBlock, h: Tensor) -> Tensor:
+    def attend_all(block: CausalBlock, h: Tensor) -> Tensor:
         parts = block.queries(block.norm(h), position).split(lengths, 2)
         seen = dict(zip(longest, cores.each(lambda i: look(block, parts[i], i), longest), strict=True))
         return block.finish(h, torch.cat([seen[i] for i in range(len(parts))], 2))
 
     def look(block: CausalBlock, query: Tensor, i: int) -> Tensor:
         cache, _, t = slices[i]
-        return F.scaled_dot_product_attention(query, *cache.upto(block, t))
+        return attend(query, *cache.upto(block, t))
 
     cells = [network.cells(a.shown[None], a.cache.identity).repeat(1, len(a.sizes), 1, 1) for a in questions]
     h = torch.cat(cells, 1) + network.cells.target.unknown  # (1, m, P, c)
     for column, across in zip(network.columns, network.across, strict=True):
-        h = across(attend(column, h))
+        h = across(attend_all(column, h))
     opinions = torch.cat([a.cache.opinions(a.shown, a.sizes) for a in questions], 1)  # (1, m, opinions)
     h = (network.readout(h) + network.target.unknown + network.opinion(opinions))[:, :, None]
     for block in network.in_context:
-        h = attend(block, h)
-    mean, quantiles = network.head(h[0, :, 0], opinions[0])
+        h = attend_all(block, h)
+    mean, quantiles, _ = network.head(h[0, :, 0], opinions[0])
     ends = [len(a.sizes) * len(a.shown) for a in questions]
     return [
         (m.unflatten(0, (len(a.sizes), -1)), q[-len(a.shown) :])
