@@ -19,7 +19,7 @@ from pfnts.experiments.report.contents import (
     times_csv,
     times_table,
 )
-from pfnts.experiments.report.coverage import coverage_blocks
+from pfnts.experiments.report.coverage import coverage_chart, coverage_table, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize
 from pfnts.experiments.store import RunStore
@@ -95,7 +95,7 @@ def write_report(
         _write_figures(out / "figures", sections)
     parts = _parts(sections, beside, _machines(outcomes))
     if coverage is not None:
-        parts.append(Part("Coverage of intervals", tuple(coverage_blocks(coverage)), "Coverage"))
+        parts.append(Part("Coverage of intervals", _coverage(coverage), "Coverage"))
     about = tuple(map(Text, (*_ABOUT, *notes)))
     parts.append(Part("How to read this page", about, "About"))
     title = "Regret of bandit policies"
@@ -153,6 +153,15 @@ def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> lis
         times = tuple(times_table(section) for section in sections)
         parts.append(Part("Time", (*times, *([Text(where, "note")] if where else []))))
     return parts
+
+
+def _coverage(path: Path) -> tuple[Block, ...]:
+    try:
+        rows = read_coverage(path)
+    except ValueError as error:
+        return (Text(str(error), "note"),)
+    measures = ("coverage", "length")
+    return tuple(make(rows, measure) for measure in measures for make in (coverage_chart, coverage_table))
 
 
 def _write_figures(out: Path, sections: Sequence[Section]) -> None:
