@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pfnts.backbones import LinearBackbone
 from pfnts.encodings.track import Snapshot
-from pfnts.experiments import LocalEngine, RunStore, calibration, coverage_figure
+from pfnts.experiments import LocalEngine, RunStore, calibration, coverage_figure, run_all
 from pfnts.experiments.calibration import (
     SIZES,
     TASKS,
@@ -23,6 +23,7 @@ from pfnts.experiments.calibration import (
     backbone_intervals,
     calibrate,
     draw_history,
+    plan_coverage,
 )
 from pfnts.experiments.report.coverage import read_coverage, write_calibration
 from pfnts.posterior import SubCLT
@@ -144,13 +145,8 @@ def test_every_method_meets_the_same_histories_and_every_replication_another() -
 
 def test_listener_hears_of_every_replication() -> None:
     heard: list[tuple[str, int]] = []
-    calibrate(
-        backbones=["linear"],
-        bart=False,
-        sizes=[16],
-        replications=2,
-        listener=lambda job, done, share: heard.append((job.spec.task, done)),
-    )
+    specs = plan_coverage(backbones=["linear"], bart=False, sizes=[16], replications=2, seed=42)
+    list(run_all(specs, listener=lambda job, done, share: heard.append((job.spec.task, done))))
     assert heard == [(task, number) for task in TASKS for number in (0, 1, 2)]
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from pfnts.cli import app
 from pfnts.cli.console import PlainConsole, show
 from pfnts.cli.ope import counts, identity_of, parse_propensity
-from pfnts.experiments import PolicySpec, Run, RunStore, job, run_all
+from pfnts.experiments import PolicySpec, Run, RunStore, job, prepare, run_all
 from pfnts.experiments import replays as module
 from pfnts.experiments.ope_report import (
     action_table,
@@ -49,7 +49,7 @@ def small() -> Log:
 
 
 def replayed(log: Log, specs: list[ReplaySpec]) -> list[Run]:
-    return list(run_all(specs, inputs=log))
+    return list(run_all(prepare(specs, inputs=log)))
 
 
 def planned(log: Log, replicates: int = 2) -> list[ReplaySpec]:
@@ -86,9 +86,9 @@ def test_finished_replays_are_read_and_not_run_again(
     small: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = RunStore(tmp_path / "kept")
-    first = list(run_all(planned(small, 1), inputs=small, store=store))
+    first = list(run_all(prepare(planned(small, 1), inputs=small), store=store))
     monkeypatch.setattr(module, "replay", lambda *a, **k: pytest.fail("ran a finished replay again"))
-    second = list(run_all(planned(small, 1), inputs=small, store=store))
+    second = list(run_all(prepare(planned(small, 1), inputs=small), store=store))
     for before, after in zip(first, second, strict=True):
         assert before.spec == after.spec
         np.testing.assert_array_equal(before.result.propensities, after.result.propensities)
@@ -96,6 +96,13 @@ def test_finished_replays_are_read_and_not_run_again(
         assert before.result.seconds == after.result.seconds
     assert len(list((tmp_path / "kept").iterdir())) == 4
     assert list(store) == [], "a replay is no simulation"
+
+
+def test_folder_takes_replays_of_several_logs(small: Log, tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    for log in (small, small.first(5)):
+        assert len(list(run_all(prepare(planned(log, 0), inputs=log), store=store))) == 3
+    assert len(store.folders()) == 6
 
 
 def test_key_depends_on_everything_that_decides_the_outcome(small: Log) -> None:

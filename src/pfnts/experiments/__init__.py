@@ -1,7 +1,7 @@
 """What to run, running it, keeping and summarising what came of it."""
 
 from pfnts.experiments.backbone_scores import BackboneScore, score_backbone
-from pfnts.experiments.batch import FailedRunsError, run_all, run_jobs
+from pfnts.experiments.batch import FailedRunsError, run_all
 from pfnts.experiments.calibration import CoverageRow, calibrate
 from pfnts.experiments.engines import LocalEngine, RayEngine
 from pfnts.experiments.figures import regret_curves
@@ -34,7 +34,6 @@ __all__ = [
     "regret_curves",
     "run",
     "run_all",
-    "run_jobs",
     "score_backbone",
     "summarize",
 ]
