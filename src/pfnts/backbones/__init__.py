@@ -1,6 +1,6 @@
 """Models that can be asked what they would have predicted after each prefix of a history."""
 
-from pfnts.backbones.base import Backbone, PredictiveSequence
+from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Question
 from pfnts.backbones.linear import InverseGamma, LinearBackbone, LinearSequence
 from pfnts.backbones.registry import load, names
 
@@ -9,7 +9,9 @@ __all__ = [
     "InverseGamma",
     "LinearBackbone",
     "LinearSequence",
+    "Prediction",
     "PredictiveSequence",
+    "Question",
     "load",
     "names",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,40 +13,80 @@ Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
 
-@runtime_checkable
-class PredictiveSequence(Protocol):
+@dataclass(frozen=True)
+class Prediction:
+    """What a backbone says about q queries of a sequence."""
+
+    means: Matrix
+    """(len(sizes), q), predictive means after each prefix size."""
+    quantiles: Matrix
+    """(len(levels), q), of the next target, after the last of the sizes."""
+    mean_sd: Vector | None = None
+    """(q,), posterior standard deviation of the mean target after the last of the sizes, where known."""
+
+
+class PredictiveSequence(ABC):
     """One ordered history, held by a backbone.
 
-    Missing feature values are NaN; every backbone accepts them.
+    The answer after t rows depends on the first t rows and the queries alone: on no later row, on nothing
+    asked before, and not on how the rows were added. Missing feature values are NaN.
     """
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """Number of observations held."""
-        ...
 
+    @abstractmethod
     def append(self, X: ArrayLike, y: ArrayLike) -> None:
         """Add observations at the end; ``X`` is (m, P) and ``y`` is (m,)."""
-        ...
+
+    @abstractmethod
+    def predict(self, queries: ArrayLike, *, sizes: Sequence[int], levels: ArrayLike = ()) -> Prediction:
+        """Predict at ``queries`` (q, P): means after each size, quantiles after the last of them."""
 
     def means(self, queries: ArrayLike, sizes: Sequence[int]) -> Matrix:
         """Predictive means at ``queries`` (q, P) after each prefix size, as (len(sizes), q)."""
-        ...
+        return self.predict(queries, sizes=sizes).means
 
     def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> Matrix:
         """Predictive quantiles at ``queries`` (q, P) after the first ``size`` rows, as (len(levels), q)."""
-        ...
+        return self.predict(queries, sizes=[size], levels=levels).quantiles
 
 
-@runtime_checkable
-class Backbone(Protocol):
-    """Makes predictive sequences."""
+@dataclass(frozen=True)
+class Question:
+    """What is asked of one sequence."""
 
-    @property
-    def name(self) -> str:
-        """The word by which `pfnts.backbones.load` finds it."""
-        ...
+    sequence: PredictiveSequence
+    queries: Matrix
+    """(q, P)"""
+    sizes: tuple[int, ...]
+    """Prefix sizes in any order, each from 1 to the size of the sequence; means are wanted after each."""
+    levels: tuple[float, ...] = ()
+    """Quantile levels wanted after the last of the sizes."""
 
-    def sequence(self, X: ArrayLike, y: ArrayLike) -> PredictiveSequence:
-        """Start a history from ``X`` (n, P) and ``y`` (n,), n >= 1."""
-        ...
+
+class Backbone(ABC):
+    """Makes predictive sequences, and answers questions about them."""
+
+    name: str
+    """The word by which `pfnts.backbones.load` finds it."""
+    fingerprint: str | None = None
+    """Changes with the weights, where there are any."""
+    knows_mean_sd: bool = False
+    """Whether its predictions have `Prediction.mean_sd`."""
+
+    @abstractmethod
+    def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> PredictiveSequence:
+        """Start a history from ``X`` (n, P) and ``y`` (n,), n >= 1.
+
+        Columns in ``keep`` (those that name an arm, say) are never mixed with others.
+        """
+
+    def predict(self, questions: Sequence[Question]) -> list[Prediction]:
+        """Answer questions about sequences of this backbone; one that can batch them does so here."""
+        return [
+            question.sequence.predict(question.queries, sizes=question.sizes, levels=question.levels)
+            for question in questions
+        ]

@@ -51,3 +51,20 @@ def check_levels(levels: ArrayLike) -> Vector:
     if level.ndim != 1 or not ((level > 0) & (level < 1)).all():
         raise ValueError(f"levels must be one row of numbers strictly between 0 and 1, got {level}")
     return level
+
+
+def check_question(
+    queries: ArrayLike, sizes: Sequence[int], levels: ArrayLike, *, columns: int, held: int
+) -> tuple[Matrix, NDArray[np.int64], Vector]:
+    """Queries, prefix sizes and quantile levels as arrays."""
+    x, chosen, level = check_queries(queries, columns), check_sizes(sizes, held), check_levels(levels)
+    if len(level) and not len(chosen):
+        raise ValueError(f"sizes must end with the prefix whose quantiles are wanted, got {sizes!r}")
+    return x, chosen, level
+
+
+def check_keep(keep: Sequence[int], columns: int) -> tuple[int, ...]:
+    """Columns that are never mixed with others."""
+    if not all(0 <= column < columns for column in keep):
+        raise ValueError(f"keep must name columns from 0 to {columns - 1}, got {list(keep)}")
+    return tuple(keep)

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import ndtri, stdtrit
 
-from pfnts.backbones.base import Matrix, Vector
-from pfnts.backbones.checks import check_levels, check_queries, check_rows, check_sizes
+from pfnts.backbones.base import Backbone, Matrix, Prediction, PredictiveSequence, Vector
+from pfnts.backbones.checks import check_keep, check_question, check_rows
 from pfnts.posterior import GaussianPosterior, StudentPosterior
 
 _BATCH = 1 << 22  # numbers held by one batch of normal equations (32 MB)
 _FACTORS = 16  # Cholesky factors kept, enough for every point of a prefix grid
+_LARGEST = 1e140  # targets beyond are pulled in: the squares of a whole history must be finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class InverseGamma:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinearBackbone:
+class LinearBackbone(Backbone):
     """Bayesian linear regression with intercept, in closed form after every prefix.
 
     Coefficients have prior N(0, noise variance / precision). By default the prior has no units: after t rows
@@ -71,23 +72,23 @@ class LinearBackbone:
     noise: float | InverseGamma | None = None
     standardize: bool = True
 
+    name = "linear"
+    knows_mean_sd = True
+
     def __post_init__(self) -> None:
         if not (math.isfinite(self.precision) and self.precision > 0):
             raise ValueError(f"precision must be positive and finite, got {self.precision}")
         if isinstance(self.noise, int | float) and not (math.isfinite(self.noise) and self.noise > 0):
             raise ValueError(f"noise must be positive and finite, or None to learn it, got {self.noise}")
 
-    @property
-    def name(self) -> str:
-        """The word by which `pfnts.backbones.load` finds it."""
-        return "linear"
-
-    def sequence(self, X: ArrayLike, y: ArrayLike) -> LinearSequence:
-        """Start a history from ``X`` (n, P) and ``y`` (n,), n >= 1."""
-        return LinearSequence(X, y, prior=self)
+    def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> LinearSequence:
+        """Start a history from ``X`` (n, P) and ``y`` (n,), n >= 1; every column has its own coefficient."""
+        made = LinearSequence(X, y, prior=self)
+        check_keep(keep, made.columns)
+        return made
 
 
-class LinearSequence:
+class LinearSequence(PredictiveSequence):
     """A history with the posterior of a linear model after each of its prefixes; made by `LinearBackbone`.
 
     Rows are kept, and their moments every so many rows, so that the moments of any prefix cost little; the
@@ -97,19 +98,22 @@ class LinearSequence:
     def __init__(self, X: ArrayLike, y: ArrayLike, *, prior: LinearBackbone) -> None:
         X, y = check_rows(X, y, columns=None)
         self._prior = prior
-        self._columns = X.shape[1]
+        self.columns = X.shape[1]
+        """Number of features."""
         # Measuring from the first row bounds the cancellation in centred moments by a factor n.
         shift = prior.standardize
-        self._origin = np.nan_to_num(X[0]) if shift else np.zeros(self._columns)
+        self._origin = np.nan_to_num(X[0]) if shift else np.zeros(self.columns)
         self._target_origin = float(y[0]) if shift else 0.0
-        self._stride = max(64, self._columns + 2)
+        # Targets so large that their squares are not finite are measured in a unit of their size.
+        self._unit = 1.0 if not shift or abs(y[0]) < _LARGEST else float(abs(y[0]))
+        self._stride = max(64, self.columns + 2)
         self._size = 0
-        self._rows = np.empty((0, self._columns + 2))  # features, 1, target
-        self._moments = [np.zeros((self._columns + 2, self._columns + 2))]
-        self._seen = np.zeros((2, self._columns))  # count and sum of the values observed in each column
+        self._rows = np.empty((0, self.columns + 2))  # features, 1, target
+        self._moments = [np.zeros((self.columns + 2, self.columns + 2))]
+        self._seen = np.zeros((2, self.columns))  # count and sum of the values observed in each column
         self._solved = np.empty(0, dtype=bool)
-        self._coefficients = np.empty((0, self._columns + 1))
-        self._centres = np.empty((0, self._columns))
+        self._coefficients = np.empty((0, self.columns + 1))
+        self._centres = np.empty((0, self.columns))
         self._spreads = np.empty(0)
         self._factors: dict[int, tuple[Matrix, Vector]] = {}
         self.append(X, y)
@@ -121,11 +125,11 @@ class LinearSequence:
 
     def append(self, X: ArrayLike, y: ArrayLike) -> None:
         """Add observations at the end; ``X`` is (m, P) and ``y`` is (m,)."""
-        X, y = check_rows(X, y, columns=self._columns)
-        new = np.empty((len(y), self._columns + 2))
-        new[:, : self._columns] = self._filled(X - self._origin)
+        X, y = check_rows(X, y, columns=self.columns)
+        new = np.empty((len(y), self.columns + 2))
+        new[:, : self.columns] = self._filled(X - self._origin)
         new[:, -2] = 1.0
-        new[:, -1] = y - self._target_origin
+        new[:, -1] = np.clip(y / self._unit - self._target_origin / self._unit, -_LARGEST, _LARGEST)
         self._reserve(self._size + len(y))
         self._rows[self._size : self._size + len(y)] = new
         self._size += len(y)
@@ -133,21 +137,26 @@ class LinearSequence:
             block = self._rows[: len(self._moments) * self._stride][-self._stride :]
             self._moments.append(self._moments[-1] + block.T @ block)
 
-    def means(self, queries: ArrayLike, sizes: Sequence[int]) -> Matrix:
-        """Predictive means at ``queries`` (q, P) after each prefix size, as (len(sizes), q)."""
-        queries = check_queries(queries, self._columns)
-        chosen = check_sizes(sizes, self._size)
-        self._solve(chosen)
-        return self._evaluate(queries, chosen)
+    def predict(self, queries: ArrayLike, *, sizes: Sequence[int], levels: ArrayLike = ()) -> Prediction:
+        """Predict at ``queries`` (q, P): means after each size, quantiles after the last of them.
 
-    def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> Matrix:
-        """Predictive quantiles at ``queries`` (q, P) after the first ``size`` rows, as (len(levels), q)."""
-        levels = check_levels(levels)
-        mean, whitened = self._posterior_parts(queries, size)
-        spread = np.sqrt(self._spreads[size] * (1 + (whitened**2).sum(axis=0)))
-        standard = ndtri(levels) if self._known_noise else stdtrit(self._dof(size), levels)
-        result: Matrix = mean + standard[:, None] * spread
-        return result
+        ``mean_sd`` is the standard deviation of the regression function where the noise is known, and the
+        scale of its Student distribution where it is not (`exact_posterior` has the degrees of freedom).
+        """
+        x, chosen, level = check_question(queries, sizes, levels, columns=self.columns, held=self._size)
+        self._solve(chosen)
+        means = self._evaluate(x, chosen)
+        if not len(chosen):
+            return Prediction(means, np.empty((0, len(x))))
+        size = int(chosen[-1])
+        leverage = (self._whitened(x, size) ** 2).sum(axis=0)
+        standard = ndtri(level) if self._known_noise else stdtrit(self._dof(size), level)
+        spread = self._unit * np.sqrt(self._spreads[size])
+        return Prediction(
+            means,
+            means[-1] + standard[:, None] * (spread * np.sqrt(1 + leverage)),
+            spread * np.sqrt(leverage),
+        )
 
     def exact_posterior(self, queries: ArrayLike, size: int) -> StudentPosterior | GaussianPosterior:
         """Return the true posterior of the regression function at ``queries`` after the first ``size`` rows.
@@ -155,8 +164,10 @@ class LinearSequence:
         Its directions are those of the coefficients, so that function draws are exact as well. Gaussian where
         the noise is known, otherwise Student.
         """
-        mean, whitened = self._posterior_parts(queries, size)
-        directions = math.sqrt(self._spreads[size]) * whitened
+        x, chosen, _ = check_question(queries, [size], (), columns=self.columns, held=self._size)
+        self._solve(chosen)
+        mean = self._evaluate(x, chosen)[0]
+        directions = self._unit * math.sqrt(self._spreads[size]) * self._whitened(x, size)
         gaussian = GaussianPosterior(
             mean=mean, variance=(directions**2).sum(axis=0), size=size, directions=directions, coupled=True
         )
@@ -205,7 +216,7 @@ class LinearSequence:
         if self._solved[sizes].all():
             return
         new = np.unique(sizes[~self._solved[sizes]])
-        step = max(1, _BATCH // (self._columns + 2) ** 2)
+        step = max(1, _BATCH // (self.columns + 2) ** 2)
         for start in range(0, len(new), step):
             batch = new[start : start + step]
             grams = np.stack([self._gram(size) for size in batch])
@@ -231,7 +242,7 @@ class LinearSequence:
             prior = np.full(len(grams), 2 * noise.rate)
         else:
             # A constant target says nothing about its scale: take its size, or 1 if it is zero.
-            constant = np.abs(average + self._target_origin)
+            constant = np.abs(average + self._target_origin / self._unit)
             fallback = np.where(constant > 0, constant, 1.0) ** 2
             prior = np.where(centred > 1e-14 * rows * square, centred / rows, fallback)
         result: Vector = (prior + np.maximum(total - explained, 0.0)) / self._dof(rows)
@@ -241,27 +252,21 @@ class LinearSequence:
         missing = np.isnan(queries)
         known = np.where(missing, 0.0, queries - self._origin)
         slopes, intercepts = self._coefficients[sizes, :-1], self._coefficients[sizes, -1]
-        result: Matrix = slopes @ known.T + (intercepts + self._target_origin)[:, None]
+        result: Matrix = slopes @ known.T + intercepts[:, None]
         if missing.any():
             result += (slopes * self._centres[sizes]) @ missing.T
-        return result
+        return result * self._unit + self._target_origin
 
-    def _posterior_parts(self, queries: ArrayLike, size: int) -> tuple[Vector, Matrix]:
-        """Posterior mean at the queries (q,), and whitened queries whose squares add up to the leverage."""
-        queries = check_queries(queries, self._columns)
-        chosen = check_sizes([size], self._size)
-        self._solve(chosen)
+    def _whitened(self, queries: Matrix, size: int) -> Matrix:
+        """Whitened queries (p, q), whose squares add up to the leverage."""
         filled = np.where(np.isnan(queries), self._centres[size], queries - self._origin)
         root, unit = self._factor(size)
-        if self._prior.standardize:
-            design = (filled - self._centres[size]) / unit
-            whitened = solve_triangular(root, design.T, lower=True)
-            flat = np.full((1, len(queries)), 1 / math.sqrt(size))
-            whitened = np.concatenate([whitened, flat])
-        else:
+        if not self._prior.standardize:
             design = np.concatenate([filled, np.ones((len(queries), 1))], axis=1)
-            whitened = solve_triangular(root, design.T, lower=True)
-        return self._evaluate(queries, chosen)[0], whitened
+            return np.asarray(solve_triangular(root, design.T, lower=True))
+        design = (filled - self._centres[size]) / unit
+        flat = np.full((1, len(queries)), 1 / math.sqrt(size))
+        return np.concatenate([solve_triangular(root, design.T, lower=True), flat])
 
     def _factor(self, size: int) -> tuple[Matrix, Vector]:
         if size not in self._factors:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
 
 import torch
 from numpy.typing import ArrayLike
 
-from pfnts.backbones.base import Matrix, Vector
-from pfnts.backbones.snapshots import FittedPrefix, Shelf, SnapshotSequence
+from pfnts.backbones.base import Backbone, Matrix, Vector
+from pfnts.backbones.devices import check_device
+from pfnts.backbones.prefix_fits import FittedPrefix, LRUCache, RefittedSequence
 
 CELLS_AT_ONCE = {"cpu": 8_192, "cuda": 65_536}
 """Query cells in one pass: enough to keep the device busy, few enough for a table of one narrow column, whose
 predictive distributions then take the memory."""
 
 
-class PretrainedBackbone(ABC):
+class PretrainedBackbone(Backbone):
     """A network that reads a whole prefix at once; a subclass says how.
 
     Parameters
@@ -34,28 +35,25 @@ class PretrainedBackbone(ABC):
     seed
         Of the views.
     cache_gb
-        Memory for snapshots, of all histories together.
+        Memory for fits, of all histories together.
     """
-
-    name: ClassVar[str]
 
     def __init__(self, *, device: str, weights: Path, n_estimators: int, seed: int, cache_gb: float) -> None:
         if n_estimators < 1:
             raise ValueError(f"n_estimators must be at least 1, got {n_estimators}")
         if not (math.isfinite(cache_gb) and cache_gb >= 0):
             raise ValueError(f"cache_gb must be finite and not negative, got {cache_gb}")
-        self.fingerprint = fingerprint(weights)
-        """Changes with the weights, so that results of one network are not taken for another's."""
-        self._device = device
+        self._device = check_device(device)
+        self.fingerprint: str = fingerprint(weights)
         self._weights = weights
         self._n_estimators = n_estimators
         self._seed = seed
-        self._shelf = Shelf(capacity=int(cache_gb * 1e9))
+        self._fits = LRUCache(capacity=int(cache_gb * 1e9))
         self._at_once = CELLS_AT_ONCE.get(torch.device(device).type, CELLS_AT_ONCE["cpu"])
 
-    def sequence(self, X: ArrayLike, y: ArrayLike) -> SnapshotSequence:
+    def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> RefittedSequence:
         """Start a history from ``X`` (n, P) and ``y`` (n,), n >= 1."""
-        return SnapshotSequence(X, y, fit=self._fit, shelf=self._shelf, at_once=self._at_once)
+        return RefittedSequence(X, y, keep=keep, fit=self._fit, fits=self._fits, at_once=self._at_once)
 
     @abstractmethod
     def _fit(self, X: Matrix, y: Vector) -> FittedPrefix:

@@ -39,7 +39,9 @@ def load(name: str | Backbone, **options: Any) -> Backbone:
     """
     if not isinstance(name, str):
         if not isinstance(name, Backbone):
-            raise ValueError(f"backbone must be one of {sorted(_KNOWN)} or an object, got {name!r}")
+            raise ValueError(
+                f"backbone must be one of {sorted(_KNOWN)} or a pfnts.backbones.Backbone, got {name!r}"
+            )
         if options:
             raise ValueError(f"options must be empty when a backbone is passed, got {sorted(options)}")
         return name
@@ -54,10 +56,7 @@ def _own(name: str, **options: Any) -> Backbone:
     if not is_dotted(name):
         raise ValueError(f"backbone must be one of {sorted(_KNOWN)} or package.module.Class, got {name!r}")
     found = find(name, kind="backbone")
-    if isinstance(found, type) and hasattr(found, "sequence"):
-        made = found(**options)
-        if isinstance(made, Backbone):
-            return made
-    raise ValueError(
-        f"backbone {name!r} must be a class whose objects have `name` and `sequence`, got {found!r}"
-    )
+    if isinstance(found, type) and issubclass(found, Backbone):
+        made: Backbone = found(**options)
+        return made
+    raise ValueError(f"backbone {name!r} must be a subclass of pfnts.backbones.Backbone, got {found!r}")

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from pfnts.backbones.base import Matrix, Vector
+from pfnts.backbones.prefix_fits import FittedPrefix
 from pfnts.backbones.pretrained import PretrainedBackbone
-from pfnts.backbones.snapshots import FittedPrefix
 
 try:
     from huggingface_hub import hf_hub_download
@@ -46,7 +46,7 @@ class TabICLBackbone(PretrainedBackbone):
         "kv" keeps keys and values, the fastest; "repr" keeps rows as the network sees them, a small part of
         the memory, and runs its last stage again for every question.
     cache_gb
-        Memory for snapshots, of all histories together.
+        Memory for fits, of all histories together.
     download
         Whether the hub may be asked for the checkpoint.
 
@@ -104,8 +104,9 @@ class _Fitted:
 
     def __init__(self, estimator: _Estimator, X: Matrix, y: Vector) -> None:
         # The package standardises targets in single precision, which is too late for large ones.
-        self._centre = y.mean()
-        self._scale = y.std() or abs(self._centre) or 1.0
+        size = np.abs(y).max() or 1.0  # whose square need not be finite
+        self._centre = (y / size).mean() * size
+        self._scale = ((y - self._centre) / size).std() * size or abs(self._centre) or 1.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # constant columns and the like: any history is welcome here
             estimator.fit(X, (y - self._centre) / self._scale)
@@ -117,7 +118,7 @@ class _Fitted:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             known = self._estimator.predict(queries, output_type="raw_quantiles")
-        self._estimator.model_.clear_cache()  # else the network would hold on to this snapshot
+        self._estimator.model_.clear_cache()  # else the network would hold on to this fit
         return _Quantiles(known.astype(np.float64) * self._scale + self._centre)
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.distributions import HalfNormal
 
 from pfnts.backbones.base import Matrix, Vector
+from pfnts.backbones.prefix_fits import FittedPrefix
 from pfnts.backbones.pretrained import PretrainedBackbone
-from pfnts.backbones.snapshots import FittedPrefix
 from pfnts.backbones.tabpfn_weights import weights_path
 
 try:
@@ -44,7 +44,7 @@ class TabPFNBackbone(PretrainedBackbone):
     seed
         Of the views.
     cache_gb
-        Memory for snapshots, of all histories together.
+        Memory for fits, of all histories together.
 
     Examples
     --------

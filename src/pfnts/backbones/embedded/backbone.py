@@ -9,16 +9,18 @@ from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 
+from pfnts.backbones.base import Backbone, Prediction, Question
+from pfnts.backbones.devices import check_device
+from pfnts.backbones.embedded.asking import answer, knows_mean_sd
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
-from pfnts.backbones.embedded.sequence import EmbeddedSequence, answer_together
+from pfnts.backbones.embedded.sequence import EmbeddedSequence
 from pfnts.backbones.embedded.weights import fingerprint
 
 
-class EmbeddedBackbone:
+class EmbeddedBackbone(Backbone):
     """A causal prior-data fitted network, in the package: nothing to download, every prefix from one cache.
 
     Parameters
@@ -40,19 +42,19 @@ class EmbeddedBackbone:
     name = "embedded"
 
     def __init__(self, *, device: str = "cpu", weights: str | Path | None = None) -> None:
-        self._device = device
+        self._device = check_device(device)
         with _file(weights) as path:
-            self.fingerprint = fingerprint(path)
-            """Changes with the weights, so that results of one network are not taken for another's."""
+            self.fingerprint: str = fingerprint(path)
             self._network = load_network(path, device, self.fingerprint)
+        self.knows_mean_sd = knows_mean_sd(self._network)
 
-    def sequence(self, X: ArrayLike, y: ArrayLike) -> EmbeddedSequence:
-        """Start a history."""
-        return EmbeddedSequence(self._network, X, y, device=self._device)
+    def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> EmbeddedSequence:
+        """Start a history; columns in ``keep`` are never mixed with others."""
+        return EmbeddedSequence(self._network, X, y, keep=keep, device=self._device)
 
-    def expect(self, sequences: Sequence[EmbeddedSequence], queries: NDArray[np.float64]) -> None:
-        """Announce that all these sequences are about to be asked about the same queries."""
-        answer_together(sequences, queries)
+    def predict(self, questions: Sequence[Question]) -> list[Prediction]:
+        """Answer questions about sequences of this backbone, few queries in one pass for all of them."""
+        return answer(self._network, questions)
 
 
 def _file(weights: str | Path | None) -> AbstractContextManager[Path]:

@@ -50,6 +50,9 @@ def robust_moments(x: Tensor, *, dim: int, limit: float = 12.0, rounds: int = 6)
     present = ~torch.isnan(x)
     count = present.sum(dim, keepdim=True).clamp(min=1)
     value = torch.where(present, x, 0.0)
+    largest = value.abs().amax(dim, keepdim=True)
+    unit = torch.where(largest > 0, largest, 1.0)
+    value = value / unit  # so that squares are finite
     centre = value.sum(dim, keepdim=True) / count
     spread = torch.zeros_like(centre)
     for _ in range(rounds):
@@ -58,5 +61,6 @@ def robust_moments(x: Tensor, *, dim: int, limit: float = 12.0, rounds: int = 6)
         value = torch.where(present, centre + torch.clamp(deviation, -limit * spread, limit * spread), 0.0)
         centre = value.sum(dim, keepdim=True) / count
     size = centre.abs()
-    constant = spread <= 1e-6 * size
-    return centre, torch.where(constant, torch.where(size > 0, size, 1.0), spread.clamp(min=1e-30))
+    constant = spread <= 8 * torch.finfo(x.dtype).eps * size
+    scale = torch.where(constant, torch.where(size > 0, size, 1 / unit), spread)
+    return centre * unit, (scale * unit).clamp(min=torch.finfo(x.dtype).tiny)

@@ -1,0 +1,246 @@
+"""Questions put to the network about any number of histories."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pfnts.backbones.base import Matrix, Prediction, Question, Vector
+from pfnts.backbones.checks import check_question
+from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
+from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
+from pfnts.backbones.embedded.pretraining import quantile_levels
+
+if TYPE_CHECKING:
+    from pfnts.backbones.embedded.sequence import EmbeddedSequence
+
+QUERIES_AT_ONCE = {"cpu": 64, "cuda": 4096, "mps": 4096}
+"""Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
+FEW_QUERIES = 8
+"""Up to as many, a pass consists of small operations: histories and prefixes are better asked together."""
+CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
+"""Cells of queries in one pass: what fits into memory."""
+_LARGEST = np.finfo(np.float64).max
+
+_ONE_AT_A_TIME = threading.RLock()  # a question moves the caches of its histories; it takes all cores anyway
+
+
+def answer(network: CausalPFN, questions: Sequence[Question]) -> list[Prediction]:
+    """Answer questions about histories held by one network.
+
+    An answer does not depend on what else is asked in the call, but for the rounding of single precision
+    where up to eight queries share a pass with others.
+    """
+    checked = [_Checked.of(question) for question in questions]
+    with _ONE_AT_A_TIME, torch.inference_mode():
+        if not checked:
+            return []
+        kind = torch.device(checked[0].sequence.device).type
+        with Cores.lent(kind) as cores:
+            largest: dict[EmbeddedSequence, int] = {}
+            for asked in checked:
+                if asked.sizes and len(asked.x):
+                    largest[asked.sequence] = max(largest.get(asked.sequence, 0), *asked.sizes)
+            for sequence, size in largest.items():
+                sequence.work_ahead(size, cores)
+            prefixes = [p for asked in checked for p in asked.prefixes()]
+            for wave in in_waves(prefixes):
+                for prefix in wave:
+                    prefix.asked.sequence.reach(prefix.size, cores)
+                _ask(network, wave, cores, kind)
+    return [asked.prediction() for asked in checked]
+
+
+class _Checked:
+    """A question with its arguments as arrays, and what was said to it so far."""
+
+    def __init__(self, sequence: EmbeddedSequence, x: Matrix, sizes: list[int], levels: Vector) -> None:
+        self.sequence = sequence
+        self.x = x
+        self.sizes = sizes
+        self.levels = levels
+        self.said: dict[int, _Said] = {}
+
+    @staticmethod
+    def of(question: Question) -> _Checked:
+        from pfnts.backbones.embedded.sequence import EmbeddedSequence
+
+        sequence = question.sequence
+        if not isinstance(sequence, EmbeddedSequence):
+            raise ValueError(f"questions must be about sequences of this backbone, got a {type(sequence)}")
+        x, sizes, levels = check_question(
+            question.queries, question.sizes, question.levels, columns=sequence.columns, held=sequence.size
+        )
+        return _Checked(sequence, x, sizes.tolist(), levels)
+
+    def prefixes(self) -> list[_Prefix]:
+        """Each prefix that is asked about."""
+        if not len(self.x):
+            return []
+        return [_Prefix(self, size, self.sequence.cache_of(size)) for size in dict.fromkeys(self.sizes)]
+
+    def prediction(self) -> Prediction:
+        """All that was said."""
+        means, quantiles = np.empty((len(self.sizes), len(self.x))), np.empty((len(self.levels), len(self.x)))
+        if not self.said:
+            return Prediction(means, quantiles)
+        for row, size in zip(means, self.sizes, strict=True):
+            row[:] = self.said[size].mean
+        last = self.said[self.sizes[-1]]
+        if len(self.levels):
+            known = np.sort(last.quantiles)  # (q, Q)
+            at = quantile_levels(known.shape[1]).numpy()
+            quantiles = np.array([np.interp(self.levels, at, row) for row in known]).T
+        return Prediction(means, quantiles, last.mean_sd)
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What the network says about q queries after one prefix, in the units of the targets."""
+
+    mean: Vector
+    quantiles: Matrix
+    """(q, Q), not yet sorted"""
+    mean_sd: Vector | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Prefix:
+    """Queries put to one history after one of its prefixes."""
+
+    asked: _Checked
+    size: int
+    cache: Cache
+
+    def tell(self, parts: Sequence[_Output]) -> None:
+        """Take what the network said about parts of the queries."""
+        scale, centre = self.cache.y_scale, self.cache.y_centre
+        mean, quantiles = (
+            np.clip(torch.cat(out).double().cpu().numpy() * scale + centre, -_LARGEST, _LARGEST)
+            for out in zip(*[(part.mean, part.quantiles) for part in parts], strict=True)
+        )
+        sds = [part.log_sd for part in parts if part.log_sd is not None]
+        sd = torch.cat(sds).double().exp().cpu().numpy() * scale if sds else None
+        self.asked.said[self.size] = _Said(mean, quantiles, sd)
+
+
+@dataclass(frozen=True)
+class _Output:
+    """What the network says about some queries, in units of the cache."""
+
+    mean: Tensor
+    quantiles: Tensor
+    log_sd: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Slice:
+    """Some queries after one prefix, as the network sees them."""
+
+    prefix: _Prefix
+    x: Matrix
+    """(q, P), as given"""
+    shown: Tensor
+    """(q, P'), as the network sees them"""
+
+
+def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
+    """Group prefixes so that a cache can hold the tails of all that are in a group at the same time."""
+    waves: list[list[_Prefix]] = []
+    for prefix in sorted(prefixes, key=lambda prefix: prefix.size):
+        if not waves or not all(_together(earlier, prefix) for earlier in waves[-1]):
+            waves.append([])
+        waves[-1].append(prefix)
+    return waves
+
+
+def _together(earlier: _Prefix, prefix: _Prefix) -> bool:
+    if earlier.cache is not prefix.cache or earlier.size % prefix.cache.piece == 0:
+        return True
+    start = prefix.size - prefix.size % prefix.cache.piece
+    return earlier.size in tail_ends(start, prefix.size)
+
+
+def _ask(network: CausalPFN, prefixes: list[_Prefix], cores: Cores, kind: str) -> None:
+    """Put queries to prefixes whose caches are ready."""
+    cut: dict[_Prefix, list[_Slice]] = {}
+    for prefix in prefixes:
+        shown = prefix.cache.show(prefix.asked.x)
+        at_once = max(1, min(QUERIES_AT_ONCE[kind], CELLS_AT_ONCE[kind] // shown.shape[1]))
+        # How many cores there are must not matter here: another cut rounds differently.
+        count = math.ceil(len(shown) / at_once)
+        cut[prefix] = [
+            _Slice(prefix, x, part)
+            for x, part in zip(np.array_split(prefix.asked.x, count), shown.tensor_split(count), strict=True)
+        ]
+    alone: list[_Slice] = []
+    batches: dict[int, list[_Slice]] = {}  # by the number of columns
+    for parts in cut.values():
+        if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES:
+            batches.setdefault(parts[0].shown.shape[1], []).append(parts[0])
+        else:
+            alone += parts
+    said: dict[_Slice, _Output] = {}
+    for width, batch in batches.items():
+        at_once = max(1, CELLS_AT_ONCE[kind] // (width * FEW_QUERIES))
+        for i in range(0, len(batch), at_once):
+            said |= zip(batch[i : i + at_once], _pass(network, batch[i : i + at_once], cores), strict=True)
+    if alone:
+        outputs = cores.each(lambda part: _pass(network, [part], Cores())[0], alone)
+        said |= zip(alone, outputs, strict=True)
+    for prefix, parts in cut.items():
+        prefix.tell([said[part] for part in parts])
+
+
+def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Output]:
+    """Pass queries through the network, all as one batch but for attention to their own cache."""
+    lengths = [len(part.shown) for part in slices]
+    sizes = [part.prefix.size for part in slices]
+    longest = sorted(range(len(slices)), key=lambda i: -sizes[i])  # first, so that cores end together
+    device = slices[0].shown.device
+    position = torch.tensor([t for t, q in zip(sizes, lengths, strict=True) for _ in range(q)], device=device)
+
+    def attend(block: CausalBlock, h: Tensor) -> Tensor:
+        parts = block.queries(block.norm(h), position).split(lengths, 2)
+
+        def look(i: int) -> Tensor:
+            return attention(parts[i], *slices[i].prefix.cache.upto(block, sizes[i]))
+
+        seen = dict(zip(longest, cores.each(look, longest), strict=True))
+        return block.finish(h, torch.cat([seen[i] for i in range(len(parts))], 2))
+
+    cells = [network.cells(part.shown[None], part.prefix.cache.identity) for part in slices]
+    h = torch.cat(cells, 1) + network.cells.target.unknown  # (1, m, P, c)
+    for column, across in zip(network.columns, network.across, strict=True):
+        h = across(attend(column, h))
+    opinions = torch.cat([part.prefix.cache.opinions(part.x, part.prefix.size) for part in slices], 1)
+    h = (network.readout(h) + network.target.unknown + network.opinion(opinions))[:, :, None]
+    for block in network.in_context:
+        h = attend(block, h)
+    mean, quantiles, log_sd = head(network, h[0, :, 0], opinions[0])
+    sds: Sequence[Tensor | None] = [None] * len(slices) if log_sd is None else log_sd.split(lengths)
+    return [_Output(*out) for out in zip(mean.split(lengths), quantiles.split(lengths), sds, strict=True)]
+
+
+def head(network: CausalPFN, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Mean, quantiles and the logarithm of the mean's deviation, which weights of version 0.1 do not know."""
+    said = network.head(h, opinions)
+    return said if len(said) == 3 else (*said, None)
+
+
+@torch.inference_mode()
+def knows_mean_sd(network: CausalPFN) -> bool:
+    """Whether a network gives the posterior standard deviation of the mean."""
+    token, opinions = (
+        network.target.unknown[None],
+        network.opinion.weight.new_zeros(1, network.opinion.in_features),
+    )
+    return head(network, token, opinions)[2] is not None

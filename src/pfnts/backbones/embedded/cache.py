@@ -1,0 +1,331 @@
+"""What the network has made of a history's rows: keys and values at every causal block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from pfnts.backbones.embedded.columns import ColumnReduction
+from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
+from pfnts.backbones.embedded.normalisation import Normalisation
+from pfnts.backbones.embedded.regressions import Regressions
+
+Array = NDArray[np.float64]
+
+SMALLEST_BASIS = 32
+PIECE = {"cpu": 64, "cuda": 256, "mps": 256}
+"""Rows that enter a cache together."""
+BASE = 4
+"""Ratio of the pieces of a tail: smaller takes fewer passes for a new tail, larger less for a row more."""
+SIDE_BY_SIDE = {"cpu": 16, "cuda": 8, "mps": 4}
+"""Pieces in one pass."""
+NARROW = 40
+"""As many columns are always shown, and no more are told to regressions, whose time grows with their cube."""
+CELLS = 16_384
+"""More columns are shown as long as they times the rows of the basis are no more than this."""
+FEW = 4
+"""Up to as many queries, plain products read keys and values faster than fused attention does."""
+
+
+class Cache:
+    """Rows of a history as the network sees them, normalised by the first ``basis`` of them.
+
+    What is stored about a row must not depend on when it came or what was asked, not even in the last bit,
+    and products of other shapes round differently. So rows enter in whole pieces only. The rows after the
+    last whole piece, the tail of a prefix, enter in pieces of 16, 4 and 1 rows, aligned likewise: a row more
+    takes one pass, and any tail at most nine. The tail lies before the first row, next to which it can be
+    read in one stretch whatever whole pieces follow.
+
+    Parameters
+    ----------
+    network
+        What sees the rows.
+    X
+        The first rows, (basis, P); NaN where missing.
+    y
+        Their targets.
+    keep
+        Columns that are never mixed with others.
+    device
+        Where to compute.
+    """
+
+    def __init__(self, network: CausalPFN, X: Array, y: Array, *, keep: Sequence[int], device: str) -> None:
+        kind = torch.device(device).type
+        self.basis = len(y)
+        self.piece = PIECE[kind] if len(y) >= SMALLEST_BASIS else len(y)
+        self.rows = 0
+        """Rows entered in whole pieces."""
+        self._network = network
+        self._device = device
+        self._at_once = SIDE_BY_SIDE[kind] * self.piece
+        self._views = [View(X, y, width=max(NARROW, CELLS // len(y)), keep=keep, device=device)]
+        if self._views[0].columns > NARROW:
+            self._views.append(View(X, y, width=NARROW, keep=keep, device=device))
+        norm = self._views[0].norm
+        self.y_centre, self.y_scale = float(norm.y_centre), float(norm.y_scale)
+        generator = torch.Generator().manual_seed(0)
+        identity = torch.randn(self._views[0].columns, network.architecture.identity, generator=generator)
+        self.identity = identity[None].to(device)
+        self._held = {block: KeyValues() for block in [*network.columns, *network.in_context]}
+        self._regressions = Regressions()
+        self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
+        start = network.cells.start_row(self.identity)  # (1, 1, P, c)
+        told = torch.zeros(1, 1, network.architecture.row, device=device)
+        self._pass([_Piece(start, told, self._place(0, 1, before=None))], Cores())
+
+    def show(self, X: Array) -> Tensor:
+        """Contexts as the network sees them, (m, P)."""
+        return self._views[0].contexts(X).float()
+
+    def reach(self, size: int, X: Array, y: Array, cores: Cores) -> None:
+        """Make ready to answer after ``size`` rows of the history X (n, P), y (n,)."""
+        whole = size - size % self.piece
+        while self.rows < whole:
+            self.extend(min(whole, self.rows + self._at_once), X, y, cores)
+        if not self.holds(size):
+            self._reach_tail(size, X, y)
+
+    def holds(self, size: int) -> bool:
+        """Whether it can answer after ``size`` rows as it is."""
+        if size % self.piece == 0:
+            return size <= self.rows
+        return size in [end for end, _ in self._tail]
+
+    def extend(self, size: int, X: Array, y: Array, cores: Cores) -> None:
+        """Enter whole pieces of the history, up to ``size`` rows."""
+        regressions, ends = self._regressions.fork(), range(self.rows + self.piece, size + 1, self.piece)
+        self._pass([self._known(end - self.piece, end, X, y, regressions, None) for end in ends], cores)
+        self.rows, self._regressions = size, regressions
+
+    def opinions(self, X: Array, size: int) -> Tensor:
+        """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, opinions)."""
+        known = self._regressions if size % self.piece == 0 else dict(self._tail)[size]
+        return known.opinions(self._views[-1].contexts(X)[None], [size]).float()
+
+    def upto(self, block: CausalBlock, size: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of the start row and the first ``size`` rows."""
+        tail = size % self.piece
+        return self._held[block].view(self._front - tail, self._front + 1 + size - tail)
+
+    @property
+    def _front(self) -> int:
+        """Where the start row stands; a tail lies before it, the other rows behind."""
+        return self.piece - 1
+
+    def _reach_tail(self, size: int, X: Array, y: Array) -> None:
+        """Enter the rows after the last whole piece of a prefix."""
+        start = size - size % self.piece
+        ends = tail_ends(start, size)
+        if not self._tail or self._tail[0][0] != start:
+            self._tail = [(start, self._regressions_at(start, X, y))]
+        common = sum(end == known for end, (known, _) in zip(ends, self._tail[1:], strict=False))
+        del self._tail[1 + common :]
+        for end in ends[common:]:
+            last, regressions = self._tail[-1][0], self._tail[-1][1].fork()
+            self._pass([self._known(last, end, X, y, regressions, start)], Cores())
+            self._tail.append((end, regressions))
+
+    def _regressions_at(self, size: int, X: Array, y: Array) -> Regressions:
+        """What was known after some whole pieces."""
+        if size == self.rows:
+            return self._regressions.fork()
+        regressions = Regressions()
+        for end in range(self.piece, size + 1, self.piece):
+            self._tell(X[end - self.piece : end], y[end - self.piece : end], regressions)
+        return regressions
+
+    def _tell(self, X: Array, y: Array, regressions: Regressions) -> Tensor:
+        """Show rows to regressions, and return what they said before, (1, m, opinions)."""
+        view = self._views[-1]
+        return regressions.extend(view.contexts(X)[None], view.targets(y)[None]).float()
+
+    def _known(
+        self, begin: int, end: int, X: Array, y: Array, regressions: Regressions, start: int | None
+    ) -> _Piece:
+        """Rows from ``begin`` to ``end``, a whole piece or one of the tail that begins at ``start``."""
+        network, X, y = self._network, X[begin:end], y[begin:end]
+        target = self._views[0].targets(y)[None].float()
+        cells = network.cells(self.show(X)[None], self.identity) + network.cells.target(target)[:, :, None]
+        told = network.target(target) + network.opinion(self._tell(X, y, regressions))
+        return _Piece(cells, told, self._place(begin + 1, end + 1, before=start))
+
+    def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
+        """Where tokens at positions ``begin`` to ``end`` stand; in the tail if it begins ``before`` them."""
+        position, count = torch.arange(begin, end, device=self._device), end - begin
+        if before is None:
+            at = self._front + begin
+            return _Place(position, at, self._front, at + count, _mask(count, begin, 0, self._device))
+        at = self._front - (end - 1 - before)
+        seen = self._front + 1 + before
+        return _Place(position, at, at, seen, _mask(count, 0, seen - at - count, self._device))
+
+    def _pass(self, pieces: list[_Piece], cores: Cores) -> None:
+        """Pass data tokens through the network, keeping the keys and values of each block."""
+        network, places, h = self._network, [piece.place for piece in pieces], [p.cells for p in pieces]
+
+        def attend(block: CausalBlock, then: Callable[[Tensor], Tensor]) -> None:
+            def ask(i: int) -> tuple[Tensor, Tensor, Tensor]:
+                normed = block.norm(h[i])
+                return *block.keys_values(normed), block.queries(normed, places[i].position)
+
+            def see(i: int) -> Tensor:
+                key, value = held.view(places[i].begin, places[i].end)
+                return then(block.finish(h[i], attention(asked[i][2], key, value, places[i].mask)))
+
+            held, asked = self._held[block], cores.each(ask, range(len(h)))
+            for place, (key, value, _) in zip(places, asked, strict=True):
+                held.write(place.at, key, value)
+            h[:] = cores.each(see, range(len(h)))
+
+        for column, across in zip(network.columns, network.across, strict=True):
+            attend(column, across)
+        h = cores.each(lambda i: (network.readout(h[i]) + pieces[i].told)[:, :, None], range(len(h)))
+        for block in network.in_context:
+            attend(block, lambda h: h)
+
+
+class View:
+    """Rows with their columns reduced, and normalised, by the first of them.
+
+    Parameters
+    ----------
+    X
+        The first rows, (basis, P); NaN where missing.
+    y
+        Their targets.
+    width
+        Columns to be left.
+    keep
+        Columns that are never mixed with others.
+    device
+        Where to compute.
+    """
+
+    def __init__(self, X: Array, y: Array, *, width: int, keep: Sequence[int], device: str) -> None:
+        self._reduce = ColumnReduction.of(X, y, width=width, keep=keep)
+        reduced = torch.from_numpy(self._reduce(X))
+        self.columns = reduced.shape[1]
+        """Columns left."""
+        self.norm = Normalisation.of(reduced, torch.from_numpy(y))
+        self._device = device
+
+    def contexts(self, X: Array) -> Tensor:
+        """Contexts (m, P) as they are shown."""
+        return self._on_device(self.norm.contexts(torch.from_numpy(self._reduce(X))))
+
+    def targets(self, y: Array) -> Tensor:
+        """Targets (m,) as they are shown."""
+        return self._on_device(self.norm.targets(torch.from_numpy(y)))
+
+    def _on_device(self, x: Tensor) -> Tensor:
+        """Rounded to what the network sees; in the precision that regressions want, where there is it."""
+        x = x.float().to(self._device)
+        return x if x.device.type == "mps" else x.double()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where some data tokens stand among all, and which they see."""
+
+    position: Tensor
+    """(m,), how many rows each is allowed to know of."""
+    at: int
+    """Where the first of them is kept."""
+    begin: int
+    end: int
+    """What they see lies between, but for what the mask hides."""
+    mask: Tensor | None
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Data tokens before the first block."""
+
+    cells: Tensor
+    """(1, m, P, c)"""
+    told: Tensor
+    """(1, m, d), what a row's token is told beside its cells."""
+    place: _Place
+
+
+class KeyValues:
+    """Keys and values of one block, each (1, H, n, w), with room to grow along n."""
+
+    def __init__(self) -> None:
+        self._room: tuple[Tensor, Tensor] | None = None
+
+    def write(self, at: int, key: Tensor, value: Tensor) -> None:
+        """Put those of m tokens, (1, H, m, w), from ``at`` on."""
+        end = at + key.shape[2]
+        if self._room is None or end > self._room[0].shape[2]:
+            self._grow(end, like=(key, value))
+        assert self._room is not None
+        for room, new in zip(self._room, (key, value), strict=True):
+            room[:, :, at:end] = new
+
+    def view(self, begin: int, end: int) -> tuple[Tensor, Tensor]:
+        """Those between two places."""
+        assert self._room is not None
+        key, value = self._room
+        return key[:, :, begin:end], value[:, :, begin:end]
+
+    def _grow(self, length: int, *, like: tuple[Tensor, Tensor]) -> None:
+        old = (None, None) if self._room is None else self._room
+        had = 0 if old[0] is None else old[0].shape[2]
+        grown = []
+        for tensor, before in zip(like, old, strict=True):
+            room = tensor.new_empty(1, tensor.shape[1], max(length, 2 * had), tensor.shape[3])
+            if before is not None:
+                room[:, :, :had] = before
+            grown.append(room)
+        self._room = grown[0], grown[1]
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Attend from m tokens (1, H, m, w) to n others; a mask (m, n) is added to the scores.
+
+    Keys and values are (1, h, n, w): each serves H / h heads, which are so many more queries.
+    """
+    heads, m, w = query.shape[1:]
+    share = heads // key.shape[1]
+    query = query.reshape(1, key.shape[1], share * m, w)
+    mask = None if mask is None else mask.repeat(share, 1)
+    if m > FEW:
+        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    else:
+        score = (query * w**-0.5) @ key.mT
+        seen = torch.softmax(score if mask is None else score + mask, -1) @ value
+    return seen.reshape(1, heads, m, w)
+
+
+def tail_ends(start: int, size: int) -> list[int]:
+    """Sizes after the pieces of a tail, the largest piece first.
+
+    Examples
+    --------
+    >>> tail_ends(64, 64 + 37)
+    [80, 96, 100, 101]
+    """
+    ends, step = [], 1
+    while size > start:
+        ends.append(size)
+        while size % (BASE * step) == 0:
+            step *= BASE
+        size -= step
+    return ends[::-1]
+
+
+def _mask(count: int, before: int, after: int, device: str) -> Tensor | None:
+    """Let each of ``count`` tokens see those up to itself, and all before and after them."""
+    if count == 1:
+        return None
+    square = torch.full((count, count), -torch.inf, device=device).triu(1)
+    return F.pad(square, (before, after))
