@@ -76,7 +76,7 @@ class Policy(EventFold):
         explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        if isinstance(warmup, bool) or warmup != int(warmup) or warmup < 0:
+        if isinstance(warmup, bool) or not warmup >= 0 or warmup % 1:
             raise ValueError(f"warmup must be a non-negative integer, got {warmup!r}")
         if not 0 <= explore <= 1:
             raise ValueError(f"explore must be between 0 and 1, a share of the rounds, got {explore}")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pfnts.contexts import Schema
 from pfnts.events import Decided, Event, History, Label, Observed
-from pfnts.policies.archive import read_archive, write_archive
+from pfnts.policies.archive import damaged, read_archive, write_archive
 from pfnts.policies.decision import Matrix, Vector
 
 
@@ -115,7 +115,10 @@ class EventFold(ABC):
         policy = archive.made(
             lambda arms, schema, settings: cls._from_settings(arms, schema, {**settings, **replaced})
         )
-        archive.made(lambda *_: policy.append(archive.events))
+        try:
+            policy.append(archive.events)
+        except Exception as error:
+            raise damaged(archive.path, error) from error
         return policy
 
     @classmethod

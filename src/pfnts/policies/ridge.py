@@ -80,6 +80,8 @@ class RidgeModels:
             )
         if not (np.isfinite(precision).all() and np.isfinite(moment).all()):
             raise ValueError("sums must be finite")
+        if np.linalg.eigvalsh(precision).min() <= 0:
+            raise ValueError("sums must be those of a ridge regression, its precision is not positive")
         self._precision, self._moment = precision.copy(), moment.copy()
         self._inverse = np.linalg.inv(self._precision).astype(np.float64)
         self._coefficients = (self._inverse @ self._moment[..., None])[..., 0]

@@ -41,16 +41,3 @@ def predict_after(
         together=True,
     )
     return mean * norm.y_scale + norm.y_centre, torch.exp(log_sd) * norm.y_scale
-
-
-def rows_known(size: int) -> int:
-    """How many first rows set the scale of a history of ``size`` rows.
-
-    Examples
-    --------
-    >>> [rows_known(size) for size in (7, 31, 32, 79, 80, 1024, 10_000)]
-    [7, 31, 32, 32, 64, 512, 2048]
-    """
-    if size < 32:
-        return size
-    return max([32, *(b for b in (64, 128, 256, 512, 1024, 2048) if 1.25 * b <= size)])

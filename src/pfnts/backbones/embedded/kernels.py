@@ -40,7 +40,7 @@ class KernelRegression:
         self._sums: Sums | None = None
         self._fits: list[KernelFit] = []
 
-    def fork(self, shares: Callable[[Tensor], Tensor] | None) -> KernelRegression:
+    def fork(self, shares: Callable[[Tensor], Tensor] | None = None) -> KernelRegression:
         """A copy that grows on its own."""
         copy = KernelRegression(shares)
         copy._rows, copy._centres, copy._basis = self._rows, self._centres, self._basis

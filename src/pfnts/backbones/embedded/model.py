@@ -75,16 +75,14 @@ class CausalPFN(nn.Module):
         self.architecture = a
         self.cells = CellEmbedding(a)
         self.columns: Sequence[CausalBlock] = nn.ModuleList(  # type: ignore[assignment]
-            CausalBlock(a.cell, a.cell_heads, a.cell_keys, a.expansion)
-            for _ in range(a.cell_layers)
+            CausalBlock(a.cell, a.cell_heads, a.cell_keys, a.expansion) for _ in range(a.cell_layers)
         )
         self.across = nn.ModuleList(RowBlock(a.cell, a.cell_heads, a.expansion) for _ in range(a.cell_layers))
         self.readout = Readout(a)
         self.target = TargetEmbedding(a.row)
         self.opinion = nn.Linear(OPINIONS, a.row, bias=False)
         self.in_context: Sequence[CausalBlock] = nn.ModuleList(  # type: ignore[assignment]
-            CausalBlock(a.row, a.heads, a.keys, a.expansion)
-            for _ in range(a.layers)
+            CausalBlock(a.row, a.heads, a.keys, a.expansion) for _ in range(a.layers)
         )
         self.head = Head(a)
 

@@ -51,17 +51,17 @@ class Recipe:
     """The same for the last part of the training."""
     late: float = 0.75
     """Share of the time after which the last part begins."""
-    few: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+    few: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
     """Rows of short histories."""
     widths: tuple[int, ...] = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 100)
     width_weights: tuple[float, ...] = (
         *(0.03, 0.05, 0.08, 0.1, 0.09, 0.1, 0.13, 0.08, 0.09, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01),
     )
-    steps_per_draw: int = 32
+    steps_per_draw: int = 16
     """Steps that share a shape and one call of the prior, which is slow in small calls."""
     uses: int = 2
     """Steps in which a table is used, its columns told apart in another way each time."""
-    shapes_at_once: int = 8
+    shapes_at_once: int = 6
     """Shapes that take turns, so that steps in a row differ in theirs."""
     seed: int = 0
 
@@ -73,6 +73,7 @@ def pretrain(
     architecture: Architecture | None = None,
     device: str = "cpu",
     begin: Path | None = None,
+    compiled: bool = True,
     stop_after: float = math.inf,
     score: Callable[[CausalPFN], dict[str, list[float]]] = lambda _: {},
     report: Callable[[dict[str, Any]], None] = lambda _: None,
@@ -81,20 +82,23 @@ def pretrain(
     """Train for the recipe's time or for ``stop_after`` seconds, from what is in ``out`` on.
 
     Where ``out`` holds nothing yet, training begins from random weights, or from those in the file ``begin``.
+    On a GPU the network is ``compiled``, which takes two minutes and pays in long runs.
     Every ``report_every`` seconds the network is scored, a checkpoint written and a row of the log reported.
     """
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(recipe.seed)
     network = CausalPFN(architecture)
     if begin is not None:
-        network.load_state_dict(load_file(begin))
+        network.load_state_dict({name: x.float() for name, x in load_file(begin).items()})
     network = network.to(device)
     optimisers = make_optimisers(network, recipe)
     progress = load_checkpoint(out, network, optimisers)
     working = network
     if device != "cpu":
         working = copy.deepcopy(network).bfloat16()
-        compile_parts(working)
+        torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass fails on torch 2.11 with an H200
+        if compiled:
+            compile_parts(working)
     dice = Dice(recipe.seed + progress.step, device=device)
     mean_loss = torch.tensor(progress.loss, device=device)
     begun, before, reported = time.monotonic(), progress.seconds, progress.seconds
@@ -189,26 +193,32 @@ def lessons(recipe: Recipe, dice: Dice, progress: Progress) -> Iterator[Lesson]:
 
 
 def draw_lessons(recipe: Recipe, dice: Dice) -> list[Lesson]:
-    """Draw the lessons of several steps, all of one shape; halves differ in how they are normalised.
+    """Draw the lessons of several steps; parts of them differ in how they are normalised.
 
     A history of t rows is shown normalised by its first b(t): by all of them while they are few, else by 40
     to 100 % of them, and never by more than some 2,048. So are these.
     """
     rows = recipe.lengths[dice.choice(list(recipe.length_weights))]
     features = recipe.widths[dice.choice(list(recipe.width_weights))]
-    few = recipe.few[dice.integer(0, len(recipe.few) - 1)] if rows == 0 else 0
-    asked = max(32, rows // 4)
-    rows = rows or few + asked
+    few, asked = rows == 0, max(32, rows // 4)
+    rows = rows or max(recipe.few) + asked
     fit = min(recipe.rows_per_step // rows, recipe.cells_per_step // (rows * features))
-    batch = max(8, fit // 8 * 8)
-    drawn = draw_tables(batch * recipe.steps_per_draw, rows, features, dice=dice, groups=recipe.steps_per_draw)
+    batch, steps = max(8, fit // 8 * 8), recipe.steps_per_draw
+    drawn = draw_tables(batch * steps, rows, features, dice=dice, groups=steps)
     order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=dice.generator)
     found: list[Lesson] = []
-    for half in order.chunk(2):
-        tables = Tables(drawn.X[half], drawn.y[half], drawn.mean[half], drawn.again[:, half])
-        known = few or round(dice.log_uniform(min(rows / 2.5, MOST_KNOWN), min(rows - asked, 1.5 * MOST_KNOWN)))
-        lesson = Lesson.of(tables, asked=asked, known=known, together=bool(few))
-        found += lesson.parts(recipe.steps_per_draw // 2)
+    parts = steps // 2 if few else 2
+    for part in order.chunk(parts):
+        if few:
+            known = recipe.few[dice.integer(0, len(recipe.few) - 1)]
+            rows = known + asked
+        else:
+            known = round(dice.log_uniform(min(rows / 2.5, MOST_KNOWN), min(rows - asked, 1.5 * MOST_KNOWN)))
+        tables = Tables(
+            drawn.X[part, :rows], drawn.y[part, :rows], drawn.mean[part, :rows], drawn.again[:, part, :rows]
+        )
+        lesson = Lesson.of(tables, asked=asked, known=known, together=few)
+        found += lesson.parts(steps // parts)
     return found * recipe.uses
 
 
@@ -223,14 +233,13 @@ def training_loss(network: CausalPFN, lesson: Lesson, dice: Dice) -> Tensor:
     said = network(lesson.X, lesson.y, identity, lesson.opinions, asked=asked, together=lesson.together)
     scale = lesson.y.std(1, keepdim=True) + 0.1
     # Where noise hides the signal, being near the mean counts as much as where it does not.
-    signal = lesson.mean.std(1, keepdim=True) + 0.2 * scale
+    signal = lesson.mean.std(1, keepdim=True) + 0.2 * scale + 0.03
     return loss_of(*said, lesson.mean, lesson.again, scale, signal)
 
 
 def compile_parts(network: CausalPFN, *, backend: str = "inductor") -> None:
     """Fuse what is done between attentions, for all shapes at once; blocks alike share what is compiled."""
     torch._dynamo.config.cache_size_limit = 64
-    torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass fails on torch 2.11 with an H200
     parts: list[tuple[list[nn.Module], str]] = [
         ([*network.columns, *network.in_context], "ask"),
         ([*network.columns, *network.in_context], "finish"),

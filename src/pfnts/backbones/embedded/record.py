@@ -83,4 +83,6 @@ def _completed(
     error = ((own + 0.01) / (size + 1)).log() / 2
     rows = (torch.log1p(size) / 4).expand_as(average)
     said, noted = first[..., :-notes], first[..., -notes:]
-    return torch.cat([said, *(x[..., None] for x in (average, mean)), noted, *(x[..., None] for x in (error, rows))], -1)
+    return torch.cat(
+        [said, *(x[..., None] for x in (average, mean)), noted, *(x[..., None] for x in (error, rows))], -1
+    )

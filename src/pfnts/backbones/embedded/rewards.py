@@ -74,9 +74,7 @@ class Share:
     def draw(value: Tensor, *, trials: int, dice: Dice) -> Share:
         """Draw how the worth becomes a probability: steep or flat, common or rare."""
         steep = torch.exp(dice.uniform(len(value), 1) * 3.5)
-        return Share(
-            torch.sigmoid(steep * (value - dice.normal(len(value), 1) * 1.2)), trials
-        )
+        return Share(torch.sigmoid(steep * (value - dice.normal(len(value), 1) * 1.2)), trials)
 
     def sample(self, dice: Dice) -> Tensor:
         """Draw rewards, (B, n)."""

@@ -1,9 +1,18 @@
-"""Rows that grow in place where that cannot be seen by anyone else."""
+"""Rows that grow in place where nobody else can see it."""
 
 from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+
 from torch import Tensor
+
+
+@dataclass
+class _Room:
+    """A tensor with more room than is used; whoever holds all that is used may use more."""
+
+    tensor: Tensor
+    used: int
 
 
 class Rows:
@@ -11,6 +20,7 @@ class Rows:
 
     Examples
     --------
+    >>> import torch
     >>> rows = Rows()
     >>> other = rows.add(torch.zeros(1, 2)).fork()
     >>> rows.add(torch.ones(1, 1)).upto(3), other.add(torch.full((1, 1), 7.0)).upto(3)
@@ -19,31 +29,27 @@ class Rows:
 
     def __init__(self) -> None:
         self.length = 0
-        self._room: Tensor | None = None
-        self._mine = True
+        self._room: _Room | None = None
 
     def add(self, new: Tensor) -> Rows:
         """Append (B, m, ...)."""
-        length = self.length + new.shape[1]
-        room = self._room
-        if room is None or not self._mine or length > room.shape[1]:
-            size = max(length, 2 * self.length if room is not None else 0)
-            larger = new.new_empty(len(new), size, *new.shape[2:])
+        length, room = self.length + new.shape[1], self._room
+        if room is None or room.used != self.length or length > room.tensor.shape[1]:
+            larger = new.new_empty(len(new), max(length, 2 * self.length), *new.shape[2:])
             if room is not None:
-                larger[:, : self.length] = room[:, : self.length]
-            self._room = room = larger
-            self._mine = True
-        room[:, self.length : length] = new
-        self.length = length
+                larger[:, : self.length] = room.tensor[:, : self.length]
+            self._room = room = _Room(larger, self.length)
+        room.tensor[:, self.length : length] = new
+        self.length = room.used = length
         return self
 
     def upto(self, length: int) -> Tensor:
         """The first ``length`` rows."""
         assert self._room is not None
-        return self._room[:, :length]
+        return self._room.tensor[:, :length]
 
     def fork(self) -> Rows:
         """A copy that shares what is there; what either adds, the other does not see."""
         copy = Rows()
-        copy.length, copy._room, copy._mine = self.length, self._room, False
+        copy.length, copy._room = self.length, self._room
         return copy
