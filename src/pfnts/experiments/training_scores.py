@@ -17,7 +17,7 @@ SIZES = (16, 64, 256, 1024)
 def training_scores(
     network: CausalPFN, *, device: str = "cpu", draws: int = 6, sizes: tuple[int, ...] = SIZES
 ) -> dict[str, list[float]]:
-    """R2 of the latent mean, and share of it within 95 % intervals, by function, after each of ``sizes`` rows."""
+    """R2 of the latent mean, and the share of it within 95 % intervals, by function and size."""
     found: dict[str, list[float]] = {}
     for name in SCORED:
         drawn = [FUNCTIONS[name].draw(max(sizes), number=number, seed=7) for number in range(draws)]

@@ -14,7 +14,7 @@ from pfnts.backbones.embedded.regressions import opinions_on
 def predict_after(
     network: CausalPFN, X: Tensor, y: Tensor, queries: Tensor, *, known: int
 ) -> tuple[Tensor, Tensor]:
-    """Means and standard deviations of the mean, (B, q), at queries (B, q, P) after rows X (B, n, P), y (B, n).
+    """Means and standard deviations of them, (B, q), at queries (B, q, P) after rows X (B, n, P), y (B, n).
 
     ``known`` rows are those by which a history of n rows is normalised.
 

@@ -356,7 +356,7 @@ class Head(nn.Module):
         nn.init.zeros_(self.spread.bias)
 
     def forward(self, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Map tokens (..., d) and opinions (..., OPINIONS) to means (...), quantiles (..., Q) and log sds (...).
+        """Map tokens (..., d) and opinions (..., 26) to means (...), quantiles (..., Q) and log sds (...).
 
         As far as an opinion is trusted, the network only says what is to be added to it. The last is the
         logarithm of the standard deviation of the mean, given the rows seen. All are float32.

@@ -15,7 +15,7 @@ from pfnts.backbones.embedded.rows import Rows
 
 NEAREST = 16
 PREDICTIONS = 6
-"""Under each metric: the nearest row's target, the mean of four, a vote of sixteen; nearer ones count more."""
+"""Under each metric: the target of the nearest, the mean of four, a vote of sixteen, the nearer the more."""
 NOTES = 2
 """Under each metric: the logarithm of the distance of the nearest."""
 ENTRIES = {"cpu": 2**23, "cuda": 2**28, "mps": 2**25}

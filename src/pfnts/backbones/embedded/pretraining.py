@@ -174,9 +174,9 @@ class Lesson:
 
     def parts(self, count: int) -> list[Lesson]:
         """Split the batch."""
-        by_table = (part.chunk(count) for part in (self.X, self.y, self.opinions, self.mean))
+        by_table = [part.chunk(count) for part in (self.X, self.y, self.opinions, self.mean)]
         each = zip(*by_table, self.again.chunk(count, 1), strict=True)
-        return [Lesson(*part, self.together) for part in each]
+        return [Lesson(X, y, told, mean, again, self.together) for X, y, told, mean, again in each]
 
 
 def lessons(recipe: Recipe, dice: Dice, progress: Progress) -> Iterator[Lesson]:
@@ -223,7 +223,7 @@ def draw_lessons(recipe: Recipe, dice: Dice) -> list[Lesson]:
 
 
 def training_loss(network: CausalPFN, lesson: Lesson, dice: Dice) -> Tensor:
-    """Squared error and likelihood of the mean, against the true one, and pinball loss, against fresh rewards.
+    """Squared error and likelihood of the mean, given the true one, and pinball loss, given fresh rewards.
 
     They have the minimisers of losses against the observed rewards, with far less noise in the gradient.
     """
@@ -234,7 +234,8 @@ def training_loss(network: CausalPFN, lesson: Lesson, dice: Dice) -> Tensor:
     scale = lesson.y.std(1, keepdim=True) + 0.1
     # Where noise hides the signal, being near the mean counts as much as where it does not.
     signal = lesson.mean.std(1, keepdim=True) + 0.2 * scale + 0.03
-    return loss_of(*said, lesson.mean, lesson.again, scale, signal)
+    mean, quantiles, log_sd = said
+    return loss_of(mean, quantiles, log_sd, lesson.mean, lesson.again, scale, signal)
 
 
 def compile_parts(network: CausalPFN, *, backend: str = "inductor") -> None:
@@ -257,12 +258,14 @@ def compile_parts(network: CausalPFN, *, backend: str = "inductor") -> None:
 @torch.no_grad()
 def move_gradients(working: nn.Module, master: nn.Module) -> None:
     """Hand the gradients of the low-precision copy to the weights that are trained."""
-    pairs = [(w.grad, m) for w, m in zip(working.parameters(), master.parameters(), strict=True)]
-    for _, m in pairs:
+    found, to = [], []
+    for w, m in zip(working.parameters(), master.parameters(), strict=True):
         if m.grad is None:
             m.grad = torch.zeros_like(m)
-    found = [(g, m.grad) for g, m in pairs if g is not None]
-    torch._foreach_copy_([to for _, to in found], [g for g, _ in found])
+        if w.grad is not None:
+            found.append(w.grad)
+            to.append(m.grad)
+    torch._foreach_copy_(to, found)
 
 
 @torch.no_grad()

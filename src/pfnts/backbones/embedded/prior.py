@@ -51,7 +51,8 @@ def draw_group(batch: int, rows: int, features: int, *, dice: Dice, draws: int) 
     kind = dice.choice([0.63, 0.25, 0.09, 0.03])
     if kind == 1:
         shown, chance = draw_classes(batch, rows, features, dice=dice)
-        value, reward = chance, Share(chance, 1)
+        value = chance
+        reward: Reward = Share(chance, 1)
     elif kind == 0:
         shown, value = draw_values(batch, rows, features, dice=dice)
         reward = draw_reward(value, shown, dice=dice)
@@ -92,7 +93,7 @@ def draw_rarities(
 ) -> tuple[Tensor, Tensor, Reward]:
     """Draw contexts, worth and reward where there is little to be learned.
 
-    Rare yes or no: the chance of it follows the context, or the arm alone, or nothing. Or noise around a level.
+    Rare yes or no, whose chance follows the context, or the arm alone, or nothing. Or noise around a level.
     """
     if dice.chance(0.5) and not noise:
         shown, value = draw_values(batch, rows, features, dice=dice)

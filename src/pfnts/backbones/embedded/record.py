@@ -10,7 +10,7 @@ from torch import Tensor
 from pfnts.backbones.embedded.rows import Rows
 
 PATIENCE = 4.0
-"""An error counts as much less than it would in a likelihood: predictions of one row after another are alike."""
+"""In a likelihood it would be 2: errors of rows that come one after the other are alike, and count half."""
 
 
 class Record:
@@ -35,7 +35,7 @@ class Record:
         return copy
 
     def extend(self, first: Tensor, y: Tensor, *, notes: int) -> Tensor:
-        """Add rows, each with what was said of it (B, m, K); give that with what the record adds, (B, m, K + 4)."""
+        """Add rows, each with what was said of it (B, m, K); give that with what it adds, (B, m, K + 4)."""
         said = first[..., :-notes]
         if not self._errors.length:  # sums over no rows
             self._errors.add(torch.zeros_like(said[:, :1]))

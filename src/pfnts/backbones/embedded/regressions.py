@@ -1,4 +1,4 @@
-"""What simple methods say of each row from the rows before it: opinions, which the network is told and may trust.
+"""What simple methods say of each row from the rows before it: opinions, which the network may trust.
 
 What a closed form knows exactly need not be learned by heart: with few rows and a nearly linear reward
 nothing beats ridge regression, on a smooth one little beats kernel ridge regression, and where rows lie close
@@ -72,7 +72,7 @@ class Regressions:
 
     @torch.no_grad()
     def extend(self, X: Tensor, y: Tensor) -> Tensor:
-        """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, OPINIONS)."""
+        """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, 26)."""
         X = torch.nan_to_num(X)
         before = self._X.length
         after = before + X.shape[1]
@@ -89,7 +89,7 @@ class Regressions:
 
     @torch.no_grad()
     def opinions(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, OPINIONS), sizes outside."""
+        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 26), sizes outside."""
         X = torch.nan_to_num(X)
         first = _arranged(self._fitted(X, sizes), self._neighbours.say(X, sizes))
         return _cut(self._record.complete(first, sizes, notes=NOTES - 2)).flatten(1, 2)
@@ -130,7 +130,7 @@ def _cut(opinions: Tensor) -> Tensor:
 
 
 def opinions_on(X: Tensor, y: Tensor, *, asked: int = 1) -> Tensor:
-    """Opinions on every row of whole histories X (B, n, P), y (B, n) from the rows before it, (B, n, OPINIONS).
+    """Opinions on every row of whole histories X (B, n, P), y (B, n) from the rows before it, (B, n, 26).
 
     Of the last ``asked`` rows, from the rows before the first of them; nothing is learned from these.
     """
