@@ -23,8 +23,10 @@ import pytest
 
 from pfnts import PFNTS
 from pfnts.backbones import LinearBackbone
+from pfnts.events import Observed
 from pfnts.events.event import to_dict
 from pfnts.policies import LinTS, LinUCB, Policy, make, names
+from pfnts.policies.archive import read_archive, write_archive
 from pfnts.posterior import PredictiveCLT
 
 SAVED = Path(__file__).parent / "saved"
@@ -140,10 +142,7 @@ def test_sums_of_version_0_1_are_the_model(kind: Any, name: str, tmp_path: Path)
     encoded = policy.schema.encode(PROBES[:2])
     design = np.hstack([np.ones((2, 1)), encoded])
     means = np.stack(
-        [
-            design @ np.linalg.solve(A, b)
-            for A, b in zip(arrays["precision"], arrays["moment"], strict=True)
-        ],
+        [design @ np.linalg.solve(A, b) for A, b in zip(arrays["precision"], arrays["moment"], strict=True)],
         axis=1,
     )
     spreads = np.stack([((design @ np.linalg.inv(A)) * design).sum(1) for A in arrays["precision"]], axis=1)
@@ -253,11 +252,10 @@ def test_forged_files_of_version_0_1_are_refused(
         lambda h, a: a.update(precision=a["precision"][:, :-1, :-1]),
         lambda h, a: a.update(precision=a["precision"] * np.nan),
         lambda h, a: a.update(precision=a["precision"] * 0),
-        lambda h, a: a.update(moment=a["moment"] * np.inf),
+        lambda h, a: a.update(moment=a["moment"] + np.inf),
         lambda h, a: a.pop("moment"),
         lambda h, a: h.update(penalty=0),
         lambda h, a: h["settings"].update(nu="wide"),
-        lambda h, a: h["settings"].update(summary=1),
         lambda h, a: h.update(arms=["a"]),
     ],
 )
@@ -292,7 +290,7 @@ def test_round_trip_keeps_settings_labels_and_log(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for t in range(30):
         decision = policy.decide(
-            {"age": float(t), "plan": f"plan {t % 3}", "ü\u2028\"": None if t % 4 else 1.5},
+            {"age": float(t), "plan": f"plan {t % 3}", 'ü\u2028"': None if t % 4 else 1.5},
             rng=rng,
             eligible=[True, True] if t % 2 else [False, True],
             id=f"visit {t}\n" if t % 3 else None,
@@ -365,7 +363,7 @@ def test_other_weights_than_at_saving_are_a_warning(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_policy_is_refused(saved: Path) -> None:
-    with pytest.raises(ValueError, match="must be a saved 'lin-ts' policy .* of 'pfn-ts'"):
+    with pytest.raises(ValueError, match=r"must be a saved 'lin-ts' policy .* of 'pfn-ts'"):
         LinTS.load(saved)
 
 
@@ -520,7 +518,10 @@ FORGERIES: dict[str, Callable[[dict[str, Any], list[Any]], Any]] = {
     "arm of nobody removed": lambda h, e: e.append({"kind": "arm_removed", "arm": "z"}),
     "all arms removed": lambda h, e: e.extend({"kind": "arm_removed", "arm": arm} for arm in "ab"),
     "row of an arm removed": lambda h, e: e.extend(
-        [{"kind": "arm_removed", "arm": "a"}, {"kind": "observed", "context": e[0]["context"], "arm": "a", "value": 1}]  # fmt: skip
+        [
+            {"kind": "arm_removed", "arm": "a"},
+            {"kind": "observed", "context": e[0]["context"], "arm": "a", "value": 1},
+        ]
     ),
 }
 
@@ -573,7 +574,7 @@ def little_memory(call: Callable[[], Any], most: int = 150 << 20) -> None:
 
 
 def bomb(path: Path, member: str, chunk: bytes, times: int) -> None:
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         with archive.open(member, "w", force_zip64=True) as file:
             for _ in range(times):
                 file.write(chunk)
@@ -584,7 +585,7 @@ def test_members_of_other_names_are_not_unpacked(version: int, saved: Path) -> N
     if version == 1:
         saved.write_bytes((SAVED / "0.1-pfn-ts-linear.npz").read_bytes())
     before = list(map(to_dict, PFNTS.load(saved).events))
-    bomb(saved, "extra.npy", bytes(1 << 20), 300)
+    bomb(saved, "extra.npy", bytes(1 << 20), 100)
     start = time.perf_counter()
     little_memory(lambda: PFNTS.load(saved))
     assert list(map(to_dict, PFNTS.load(saved).events)) == before
@@ -597,12 +598,12 @@ LINE = b'{"kind": "observed", "context": [0], "arm": 0, "value": 0}\n'
 @pytest.mark.parametrize(
     ("member", "chunk", "times"),
     [
-        ("header.json", b" " * (1 << 20), 200),
+        ("header.json", b" " * (1 << 20), 60),
         ("header.json", b"[" * (1 << 20), 5),
-        ("events.jsonl", b" " * (1 << 20), 200),
+        ("events.jsonl", b" " * (1 << 20), 60),
         ("events.jsonl", b"[" * (1 << 20), 5),
-        ("events.jsonl", LINE * (1 << 14), 200),
-        ("events.jsonl", b"\n" * (1 << 20), 200),
+        ("events.jsonl", LINE * (1 << 14), 50),
+        ("events.jsonl", b"\n" * (1 << 20), 60),
     ],
 )
 def test_zip_bombs_of_today_are_refused(member: str, chunk: bytes, times: int, tmp_path: Path) -> None:
@@ -620,7 +621,7 @@ def test_zip_bombs_of_today_are_refused(member: str, chunk: bytes, times: int, t
     assert time.perf_counter() - start < 10
 
 
-@pytest.mark.parametrize("shape", ["(40000000,)", "(1000000000000,)", "(-4,)", "(4, " * 50 + ")" * 50])
+@pytest.mark.parametrize("shape", ["(7864320,)", "(1000000000000,)", "(-4,)", "(4, " * 50 + ")" * 50])
 def test_zip_bombs_of_version_0_1_are_refused(shape: str, tmp_path: Path) -> None:
     path = tmp_path / "bomb"
     with np.load(SAVED / "0.1-pfn-ts-linear.npz") as file:
@@ -630,12 +631,20 @@ def test_zip_bombs_of_version_0_1_are_refused(shape: str, tmp_path: Path) -> Non
     described = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".encode()
     head = io.BytesIO()
     head.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", len(described)) + described)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         with archive.open("rewards.npy", "w", force_zip64=True) as file:
             file.write(head.getvalue())
-            for _ in range(320 if "40000000" in shape else 1):
+            for _ in range(60 if "7864320" in shape else 1):
                 file.write(bytes(1 << 20))
     little_memory(lambda: refused(path))
+
+
+def test_the_most_repetitive_log_can_be_read_again(tmp_path: Path) -> None:
+    # What is written must never look like a bomb.
+    path, events = tmp_path / "policy", [Observed([0.0], 0, 0.0)] * 100_000
+    write_archive(path, header={"policy": "ts", "arms": [0], "schema": None, "settings": {}}, events=events)
+    assert path.stat().st_size < 60_000
+    assert len(read_archive(path, policy="ts").events) == 100_000
 
 
 def test_a_damaged_file_leaves_the_process_as_it_was(saved: Path) -> None:
@@ -664,7 +673,9 @@ def test_the_mode_of_a_file_is_kept(saved: Path) -> None:
     assert stat.S_IMODE(fresh.stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("where", ["os.fsync", "os.replace", "json.dumps", "zipfile.ZipFile.writestr", "os.fchmod"])
+@pytest.mark.parametrize(
+    "where", ["os.fsync", "os.replace", "json.dumps", "zipfile.ZipFile.writestr", "os.fchmod"]
+)
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(
     where: str, error: BaseException, saved: Path, monkeypatch: pytest.MonkeyPatch
@@ -750,7 +761,7 @@ def test_savers_beside_each_other_leave_one_whole_file(tmp_path: Path) -> None:
             for _ in range(15):
                 policy.save(path)
                 assert len(LinTS.load(path).events) in sizes
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=save_often, args=(policy,)) for policy in policies]
