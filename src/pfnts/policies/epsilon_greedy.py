@@ -90,8 +90,15 @@ class EpsilonGreedy(Policy):
         return {"backbone": self._named}
 
     @classmethod
+    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        if settings["backbone"] not in [None, *backbones.names()]:
+            raise ValueError(
+                f"backbone must be one of {backbones.names()} in a file, got {settings['backbone']!r}"
+            )
+        return settings
+
+    @classmethod
     def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
-        known = settings["backbone"] in backbones.names() or isinstance(settings["backbone"], Backbone)
-        if not known:
+        if settings["backbone"] is None:
             raise ValueError("backbone must be passed to load: the policy was saved with one of your own")
         return cls(arms, epsilon=settings.pop("explore"), schema=schema, **settings)

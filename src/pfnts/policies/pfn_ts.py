@@ -202,6 +202,15 @@ class PFNTS(Policy):
         }
 
     @classmethod
+    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        known = [None, *backbones.names()]
+        if settings["backbone"] not in known:
+            raise ValueError(
+                f"backbone must be one of {known[1:]} in a file, got {settings['backbone']!r}; pass it to load"
+            )
+        return settings
+
+    @classmethod
     def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
         for name in ("encoding", "backbone", "estimator"):
             if settings[name] is None:
@@ -209,11 +218,6 @@ class PFNTS(Policy):
         saved = settings.pop("fingerprint")
         if isinstance(settings["encoding"], dict):
             settings["encoding"] = arm_models.from_description(settings["encoding"])
-        if isinstance(settings["backbone"], str) and settings["backbone"] not in backbones.names():
-            raise ValueError(
-                f"backbone must be one of {backbones.names()} in a file, got {settings['backbone']!r}; "
-                "pass the backbone to load"
-            )
         policy = cls(arms, schema=schema, **settings)
         if policy._backbone.fingerprint != saved:
             warnings.warn(
