@@ -38,7 +38,7 @@ SIZES = (16, 64, 256, 1024)
 QUERIES = 50
 """Contexts at which each interval is asked for."""
 ESTIMATORS = ("network", "shrunk", "subclt")
-"""For every backbone: its own posterior of the mean if it has one, SubCLT that never collapses, the paper's."""
+"""For every backbone: its own posterior of the mean if it has one, shrunk SubCLT, and the paper's."""
 BART = "bart"
 
 
