@@ -119,7 +119,7 @@ def times_table(section: Section) -> Table:
     )
 
 
-def tidy(sections: Sequence[Section], *, beside: Companion = NONE) -> list[dict[str, object]]:
+def tidy_frame(sections: Sequence[Section], *, beside: Companion = NONE) -> list[dict[str, object]]:
     """Every cell of every table in a row of its own, then the best fixed arm of its scenario."""
     rows: list[dict[str, object]] = []
     for section in sections:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
-from pfnts.experiments.files import folder_at, safe_name, write_file
+from pfnts.experiments.files import folder_at, safe_name, tidy, write_file
 from pfnts.experiments.outcomes import Outcome, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import NONE, Companion
 from pfnts.experiments.report.contents import (
     regret_chart,
     regret_table,
-    tidy,
+    tidy_frame,
     times_table,
 )
 from pfnts.experiments.report.coverage import coverage_chart, coverage_table, read_coverage
@@ -92,6 +92,8 @@ def write_report(
     if not outcomes and coverage is None:
         raise nothing_finished(store, notes)
     out = store.root / "report" if out is None else folder_at(out, name="the place of the report")
+    for folder in (out, out / "figures"):
+        tidy(folder)
     sections = organize(outcomes, titles=beside.titles, family=beside.family)
     if sections:
         write_tables(out, sections, beside)
@@ -121,7 +123,7 @@ def nothing_finished(store: RunStore, notes: Sequence[str] = ()) -> ValueError:
 
 def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
     """Write all tables, as markdown, CSV and LaTeX."""
-    rows = tidy(sections, beside=beside)
+    rows = tidy_frame(sections, beside=beside)
     regret, times = [*_REGRET, *filter(None, [beside.name])], [row for row in rows if "seconds" in row]
     written = {
         "regret": (
