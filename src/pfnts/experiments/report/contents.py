@@ -99,7 +99,7 @@ def regret_chart(section: Section) -> Chart:
         "Cumulative regret, mean and standard deviation",
         tuple((row_name(section, policy), colours(section)[policy]) for policy in section.policies),
         tuple(panels),
-        ylabel="cumulative regret",
+        ylabel="cumulative regret, mean ± SD",
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import folder_at, safe_name, tidy, write_file
-from pfnts.experiments.outcomes import Outcome, read_outcomes
+from pfnts.experiments.outcomes import Outcome, condense, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import NONE, Companion
 from pfnts.experiments.report.contents import (
@@ -20,8 +20,8 @@ from pfnts.experiments.report.contents import (
 )
 from pfnts.experiments.report.coverage import coverage_chart, coverage_table, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
-from pfnts.experiments.report.sections import Section, organize
-from pfnts.experiments.store import RunStore
+from pfnts.experiments.report.sections import Section, organize, section_of
+from pfnts.experiments.store import Run, RunStore
 
 COVERAGE = "coverage.csv"
 _REGRET = (
@@ -106,6 +106,26 @@ def write_report(
     parts.append(Part("How to read this page", about, "About"))
     title = "Regret of bandit policies"
     return write_page(out / "index.html", title=title, lead=_lead(sections), parts=parts)
+
+
+def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
+    """Draw mean cumulative regret over rounds, a panel for each scenario, and save it.
+
+    Both axes are logarithmic: a policy that never learns is a straight line, one that has learned is flat.
+    The band is one standard deviation over replications to either side.
+
+    Parameters
+    ----------
+    runs
+        Finished runs of as many rounds each.
+    path
+        Where the picture goes; its suffix decides the format.
+    """
+    outcomes = [condense(run) for run in runs]
+    section = section_of("", max((each.spec.horizon for each in outcomes), default=0), outcomes)
+    if section is None:
+        raise ValueError("runs must hold at least one run, got none")
+    return save(figure_of(regret_chart(section), size=4.0), path)
 
 
 def nothing_finished(store: RunStore, notes: Sequence[str] = ()) -> ValueError:
