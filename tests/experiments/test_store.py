@@ -233,10 +233,14 @@ def test_tidying_removes_only_what_is_abandoned(store: RunStore, done: Job, traj
     recent.mkdir()
     abandoned.mkdir()
     (abandoned / "arrays.npz").touch()
-    os.utime(abandoned, (0, 0))
-    store.tidy()
+    file = store.root / ".unfinished-file"
+    file.touch()
+    for old in (abandoned, file):
+        os.utime(old, (0, 0))
+    files_module.tidy(store.root)
     assert recent.is_dir()
     assert not abandoned.exists()
+    assert not file.exists()
     assert done in store
 
 
