@@ -78,3 +78,9 @@ def test_batches_are_normalised_table_by_table() -> None:
         alone = Normalisation.of(X[i], y[i])
         torch.testing.assert_close(together.contexts(X)[i], alone.contexts(X[i]))
         torch.testing.assert_close(together.targets(y)[i], alone.targets(y[i]))
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.0, 0.0), (1.0, 1.0), (-3.0, -1.0)])
+def test_targets_that_are_all_alike_keep_their_sign(value: float, shown: float) -> None:
+    norm = Normalisation.of(torch.zeros(4, 1), torch.full((4,), value))
+    assert norm.targets(torch.tensor([value])).item() == shown

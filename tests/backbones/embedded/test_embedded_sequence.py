@@ -36,8 +36,9 @@ def test_answers_agree_with_the_pass_used_in_training(small_network: CausalPFN, 
         for i, query in enumerate(Q):
             rows = norm.contexts(torch.from_numpy(np.vstack([X[:size], query])))[None].float()
             targets = norm.targets(torch.from_numpy(np.append(y[:size], 0.0)))[None].float()
-            asked, opinions = [range(size, size + 1)], opinions_on(rows, targets)
-            mean, quantiles = small_network(rows, targets, identity, asked, opinions)
+            opinions = opinions_on(rows.double(), targets.double())
+            mean, quantiles, log_sd = small_network(rows, targets, identity, opinions, asked=1)
+            assert said.mean_sd[i] == pytest.approx(float(log_sd.exp() * norm.y_scale), rel=1e-4)
             median = quantiles[0, 0].sort().values[49]
             for found, expected in ((said.means[0, i], mean), (said.quantiles[0, i], median)):
                 assert found == pytest.approx(float(expected * norm.y_scale + norm.y_centre), abs=1e-4)

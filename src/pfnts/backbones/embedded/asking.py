@@ -109,7 +109,7 @@ class _Said:
     mean: Vector
     quantiles: Matrix
     """(q, Q), not yet sorted"""
-    mean_sd: Vector | None
+    mean_sd: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +127,7 @@ class _Prefix:
             np.clip(torch.cat(out).double().cpu().numpy() * scale + centre, -_LARGEST, _LARGEST)
             for out in zip(*[(part.mean, part.quantiles) for part in parts], strict=True)
         )
-        sds = [part.log_sd for part in parts if part.log_sd is not None]
-        sd = torch.cat(sds).double().exp().cpu().numpy() * scale if sds else None
+        sd = torch.cat([part.log_sd for part in parts]).double().exp().cpu().numpy() * scale
         self.asked.said[self.size] = _Said(mean, quantiles, sd)
 
 
@@ -138,7 +137,7 @@ class _Output:
 
     mean: Tensor
     quantiles: Tensor
-    log_sd: Tensor | None
+    log_sd: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,22 +224,5 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     h = (network.readout(h) + network.target.unknown + network.opinion(opinions))[:, :, None]
     for block in network.in_context:
         h = attend(block, h)
-    mean, quantiles, log_sd = head(network, h[0, :, 0], opinions[0])
-    sds: Sequence[Tensor | None] = [None] * len(slices) if log_sd is None else log_sd.split(lengths)
-    return [_Output(*out) for out in zip(mean.split(lengths), quantiles.split(lengths), sds, strict=True)]
-
-
-def head(network: CausalPFN, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Mean, quantiles and the logarithm of the mean's deviation, which weights of version 0.1 do not know."""
-    said = network.head(h, opinions)
-    return said if len(said) == 3 else (*said, None)
-
-
-@torch.inference_mode()
-def knows_mean_sd(network: CausalPFN) -> bool:
-    """Whether a network gives the posterior standard deviation of the mean."""
-    token, opinions = (
-        network.target.unknown[None],
-        network.opinion.weight.new_zeros(1, network.opinion.in_features),
-    )
-    return head(network, token, opinions)[2] is not None
+    said = [out.split(lengths) for out in network.head(h[0, :, 0], opinions[0])]
+    return [_Output(*out) for out in zip(*said, strict=True)]

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from pfnts.backbones.base import Backbone, Prediction, Question
 from pfnts.backbones.devices import check_device
-from pfnts.backbones.embedded.asking import answer, knows_mean_sd
+from pfnts.backbones.embedded.asking import answer
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
 from pfnts.backbones.embedded.weights import fingerprint
@@ -40,13 +40,13 @@ class EmbeddedBackbone(Backbone):
     """
 
     name = "embedded"
+    knows_mean_sd = True
 
     def __init__(self, *, device: str = "cpu", weights: str | Path | None = None) -> None:
         self._device = check_device(device)
         with _file(weights) as path:
             self.fingerprint: str = fingerprint(path)
             self._network = load_network(path, device, self.fingerprint)
-        self.knows_mean_sd = knows_mean_sd(self._network)
 
     def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> EmbeddedSequence:
         """Start a history; columns in ``keep`` are never mixed with others."""

@@ -28,7 +28,7 @@ class Normalisation:
         x_centre, x_scale = robust_moments(X, dim=-2)
         y_centre, y_scale = robust_moments(y, dim=-1)
         # Nothing but zeros and nothing but ones must not look alike: what is unseen lies on the other side.
-        constant = y.amax(-1, keepdim=True) - y.amin(-1, keepdim=True) <= 1e-6 * y_centre.abs()
+        constant = y.amax(-1, keepdim=True) == y.amin(-1, keepdim=True)
         y_centre = torch.where(constant, 0.0, y_centre)
         return Normalisation(x_centre, x_scale, y_centre, y_scale)
 
