@@ -18,19 +18,23 @@ def check_refresh(refresh: float) -> float:
 def next_refresh(n: int, refresh: float) -> int:
     """Return the first refresh point after n rows: 3, 4, and then each about ``refresh`` times the last.
 
-    With ``refresh=2`` these are the points of the paper's prefix grid.
+    Points are round where a step is long, in numbers that the network's caches are made of. With
+    ``refresh=2`` they are those of the paper's prefix grid.
 
     Examples
     --------
     >>> points = [0]
-    >>> while points[-1] < 40:
+    >>> while points[-1] < 900:
     ...     points.append(next_refresh(points[-1], 1.5))
     >>> points[1:]
-    [3, 4, 6, 9, 13, 19, 28, 42]
+    [3, 4, 6, 9, 13, 19, 28, 42, 60, 88, 128, 192, 288, 432, 640, 960]
     """
     if n < FIRST_POSTERIOR:
         return FIRST_POSTERIOR
     point = FIRST_POSTERIOR + 1
     while point <= n:
-        point = max(point + 1, math.floor(refresh * point))
+        following = max(point + 1, math.floor(refresh * point))
+        # A power of two up to 64 that shortens the step by less than a quarter of it.
+        unit = 1 << max(0, min(6, ((following - point) // 4).bit_length() - 1))
+        point = following - following % unit
     return point
