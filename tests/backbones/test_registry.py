@@ -24,7 +24,5 @@ def test_unknown_name_lists_the_known_ones() -> None:
 
 
 def test_other_objects_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"must be one of .* or a pfnts\.backbones\.Backbone, got 3"
-    ):
+    with pytest.raises(ValueError, match=r"must be one of .* or a pfnts\.backbones\.Backbone, got 3"):
         load(3)  # type: ignore[arg-type]

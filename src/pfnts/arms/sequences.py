@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,21 +34,19 @@ class ArmHistory:
         Columns that name the arm.
     refresh
         Growth factor of refresh points.
-    n_arms
-        Arms whose rows may come.
     early
         An arm's own numbers of rows at which the sequence is refreshed as well.
     """
 
     def __init__(
-        self, *, backbone: Backbone, keep: Sequence[int], refresh: float, n_arms: int, early: Sequence[int]
+        self, *, backbone: Backbone, keep: Sequence[int], refresh: float, early: Sequence[int]
     ) -> None:
         self._backbone = backbone
         self._keep = keep
         self._refresh = refresh
         self._early = frozenset(early)
         self._waiting: list[tuple[Array, float]] = []
-        self._counts = np.zeros(n_arms, dtype=np.int64)
+        self._counts: Counter[int] = Counter()
         self._next = next_refresh(0, refresh)
         self.sequence: PredictiveSequence | None = None
         self.size = 0
@@ -64,7 +63,7 @@ class ArmHistory:
         self._waiting.append((row, reward))
         self.size += 1
         self._counts[arm] += 1
-        due = self.size >= self._next or int(self._counts[arm]) in self._early
+        due = self.size >= self._next or self._counts[arm] in self._early
         if due and self.size >= FIRST_POSTERIOR:
             self._push()
             self.version, self.held = self.size, self._counts.copy()
@@ -78,7 +77,7 @@ class ArmHistory:
         first = min(len(arms), self._next - self.size - 1)
         for arm in np.unique(arms).tolist() if self._early else ():
             places = np.flatnonzero(arms == arm)
-            left = [own - int(self._counts[arm]) for own in self._early if own > self._counts[arm]]
+            left = [own - self._counts[arm] for own in self._early if own > self._counts[arm]]
             if left and min(left) <= len(places):
                 first = min(first, int(places[min(left) - 1]))
         return first
@@ -122,7 +121,6 @@ class LayoutSequences:
                 backbone=backbone,
                 keep=layout.arm_columns(width, n_arms=n_arms),
                 refresh=refresh,
-                n_arms=n_arms,
                 early=early,
             )
             for _ in range(1 if layout.shared else n_arms)

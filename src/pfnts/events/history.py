@@ -109,6 +109,11 @@ class History:
             return "unknown"
         return "rewarded" if made.rewarded else "waiting"
 
+    def chosen(self, decision: str) -> Label | None:
+        """Label of the arm that a decision was for; None for an unknown one."""
+        made = self._decisions.get(decision)
+        return None if made is None else self.labels[made.arm]
+
     def encode(self, context: Context) -> Encoded:
         """Encode one context by the schema so far; nothing changes."""
         table = read(context)

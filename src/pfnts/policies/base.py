@@ -186,6 +186,14 @@ class Policy(EventFold):
         """
         with self._lock:
             if isinstance(context, Decision | str) and arm is None:
+                if isinstance(context, Decision) and self._fold().chosen(context.id) not in (
+                    None,
+                    context.arm,
+                ):
+                    raise ValueError(
+                        f"decision must be one that this policy took, its {context.id!r} was for "
+                        f"{self._fold().chosen(context.id)!r}, not {context.arm!r}"
+                    )
                 return self._reward(context.id if isinstance(context, Decision) else context, reward)
             return self._observe_rows(context, arm, reward)
 
@@ -365,9 +373,14 @@ class Policy(EventFold):
             self._events += events
             return chosen[:kept], choices.propensities[:kept]
 
-    def _reward(self, id: str, reward: Any) -> Outcome:
+    def _reward(self, decision: Decision | str, reward: Any) -> Outcome:
         value = check_reward(reward)
-        status = self._fold().status(id)
+        id = decision.id if isinstance(decision, Decision) else decision
+        status, chosen = self._fold().status(id), self._fold().chosen(id)
+        if isinstance(decision, Decision) and chosen not in (None, decision.arm):
+            raise ValueError(
+                f"decision must be one that this policy took, its {id!r} was for {chosen!r}, not {decision.arm!r}"
+            )
         if status == "unknown":
             raise ValueError(
                 f"decision must be one that this policy took, it has none with the id {id!r}; "
