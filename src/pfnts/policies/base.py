@@ -186,15 +186,7 @@ class Policy(EventFold):
         """
         with self._lock:
             if isinstance(context, Decision | str) and arm is None:
-                if isinstance(context, Decision) and self._fold().chosen(context.id) not in (
-                    None,
-                    context.arm,
-                ):
-                    raise ValueError(
-                        f"decision must be one that this policy took, its {context.id!r} was for "
-                        f"{self._fold().chosen(context.id)!r}, not {context.arm!r}"
-                    )
-                return self._reward(context.id if isinstance(context, Decision) else context, reward)
+                return self._reward(context, reward)
             return self._observe_rows(context, arm, reward)
 
     def prefetch(self, contexts: Any) -> None:
@@ -379,7 +371,7 @@ class Policy(EventFold):
         status, chosen = self._fold().status(id), self._fold().chosen(id)
         if isinstance(decision, Decision) and chosen not in (None, decision.arm):
             raise ValueError(
-                f"decision must be one that this policy took, its {id!r} was for {chosen!r}, not {decision.arm!r}"
+                f"decision must be one that this policy took, its {id!r} chose {chosen!r}, got {decision.arm!r}"
             )
         if status == "unknown":
             raise ValueError(
