@@ -3,7 +3,7 @@
     python benchmarks/exploration.py [--device cuda] [--workers 16] [--rounds 4000] [--seeds 4] [--out FILE]
 
 Played on families of random functions that are none of the package's scenarios, with seeds of their own. For
-each family the mean regret of every factor over that of the best one is printed; the last line is the average.
+each family the mean regret of every factor over that of the best one is printed, and their average.
 """
 
 from __future__ import annotations

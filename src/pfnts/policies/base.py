@@ -371,7 +371,7 @@ class Policy(EventFold):
         status, chosen = self._fold().status(id), self._fold().chosen(id)
         if isinstance(decision, Decision) and chosen not in (None, decision.arm):
             raise ValueError(
-                f"decision must be one that this policy took, its {id!r} chose {chosen!r}, got {decision.arm!r}"
+                f"decision must be one that this policy took, its {id!r} chose {chosen!r}, not {decision.arm}"
             )
         if status == "unknown":
             raise ValueError(
