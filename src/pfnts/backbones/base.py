@@ -76,6 +76,8 @@ class Backbone(ABC):
     """Changes with the weights, where there are any."""
     knows_mean_sd: bool = False
     """Whether its predictions have `Prediction.mean_sd`."""
+    exploration: float = 1.0
+    """Factor on that standard deviation with which Thompson sampling loses least, as far as was measured."""
 
     @abstractmethod
     def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> PredictiveSequence:

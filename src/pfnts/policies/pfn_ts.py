@@ -94,7 +94,9 @@ class PFNTS(Policy):
                 f'{self._backbone.name!r} does not know, got {estimator!r}; choose "shrunk" or "subclt"'
             )
         self._exploration = (
-            default_exploration(self._estimator) if exploration is None else float(exploration)
+            default_exploration(self._estimator, self._backbone)
+            if exploration is None
+            else float(exploration)
         )
         if not 0 <= self._exploration < np.inf:
             raise ValueError(f"exploration must be a finite number from 0 on, got {exploration}")
@@ -231,9 +233,9 @@ def default_estimator(backbone: Backbone) -> Estimator:
     return estimators.load("network" if backbone.knows_mean_sd else "shrunk")
 
 
-def default_exploration(estimator: Estimator) -> float:
-    """What lost least on tasks apart from the paper's; see the guide for both numbers."""
-    return 0.5 if estimator.needs_mean_sd else 1.0
+def default_exploration(estimator: Estimator, backbone: Backbone) -> float:
+    """What loses least: a backbone says it of its own posterior; all others are drawn from as they are."""
+    return backbone.exploration if estimator.needs_mean_sd else 1.0
 
 
 def room_for(n_arms: int, first: int) -> int:

@@ -40,6 +40,7 @@ class EmbeddedBackbone(Backbone):
     """
 
     name = "embedded"
+    exploration = 0.15  # of 0.15 to 1, benchmarks/exploration.py
     knows_mean_sd = True
 
     def __init__(self, *, device: str = "cpu", weights: str | Path | None = None) -> None:
