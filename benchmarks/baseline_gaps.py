@@ -12,11 +12,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pfnts import environments
 from pfnts.experiments import PolicySpec, RunSpec, run
@@ -52,20 +50,12 @@ def lock_in(replications: int | None, horizon: int | None) -> None:
         )
 
 
-def with_placeholders(policy: type[RFTS] | type[XGBoostTS]) -> Any:
+def with_placeholders(policy: Policy) -> Policy:
     """Put five rewards of 0 at random contexts into each arm's history before the first true one."""
-
-    class Misled(policy):  # type: ignore[misc, valid-type]
-        def _observe(
-            self, X: NDArray[np.float64], arms: NDArray[np.int64], rewards: NDArray[np.float64]
-        ) -> None:
-            if not self._history.size:
-                rows = 5 * self.n_arms
-                contexts = np.random.default_rng(0).random((rows, X.shape[1]))
-                self._history.append(contexts, np.arange(rows) % self.n_arms, np.zeros(rows))
-            super()._observe(X, arms, rewards)
-
-    return Misled
+    rows = 5 * policy.n_arms
+    contexts = np.random.default_rng(0).random((rows, environments.describe("friedman").n_features))
+    policy.update(contexts, arm=[policy.arms[i % policy.n_arms] for i in range(rows)], reward=[0.0] * rows)
+    return policy
 
 
 @contextmanager
@@ -91,7 +81,7 @@ def traps(replications: int | None, horizon: int | None) -> None:
             "as it is": lambda arms, policy=policy: policy(arms),
             "joint": lambda arms, policy=policy: policy(arms, layout="joint"),
             "nu = 3": lambda arms, policy=policy: policy(arms, nu=3.0),
-            "placeholder rewards": lambda arms, policy=policy: with_placeholders(policy)(arms),
+            "placeholder rewards": lambda arms, policy=policy: with_placeholders(policy(arms)),
         }
         for name, make in variants.items():
             print(f"{policy.name}, {name}: {_regrets(make, replications or 2, horizon or 2000)}", flush=True)

@@ -7,7 +7,7 @@ Finished runs are kept and not run again, so that the table can be filled a row 
     python benchmarks/baselines.py --rows neural-ts --seeds 1 --scenarios friedman
 
 Pilots: LinTS chooses nu from {1, 0.1, 0.01} over the whole horizon, NeuralTS lambda from {1, ..., 0.001} and
-nu from {0.1, ..., 0.0001} over a shorter one, each by the regret of one run with a seed of its own.
+the square of nu from {0.1, ..., 0.0001} over a shorter one, each by the regret of one run with a seed of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Row:
 
 
 LIN_TS = {"nu": (1.0, 0.1, 0.01)}
-NEURAL_TS = {"penalty": (1.0, 0.1, 0.01, 0.001), "nu": (0.1, 0.01, 0.001, 0.0001)}
+NEURAL_TS = {"penalty": (1.0, 0.1, 0.01, 0.001), "nu": (0.1**0.5, 0.1, 0.001**0.5, 0.01)}
 BARE = {"intercept": False, "warmup": 0}
 ROWS = {
     "uniform": Row(PolicySpec.of("uniform")),

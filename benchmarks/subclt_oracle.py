@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from pfnts.backbones import LinearBackbone, LinearSequence
+from pfnts.backbones import LinearBackbone, LinearSequence, PredictiveSequence
 from pfnts.posterior import GaussianPosterior, PredictiveCLT, SubCLT
 from pfnts.scores import coverage
 
@@ -33,6 +33,15 @@ EARLIER = {
     (0.01, 1.0): "1.95, 0.95, 0.97 | 1.22, 0.92, 0.97",
     (0.01, 0.3): "3.35, 0.98, 0.99 | 1.41, 0.94, 0.98",
 }
+
+
+def estimate(
+    method: SubCLT | PredictiveCLT, sequence: PredictiveSequence, queries: np.ndarray
+) -> GaussianPosterior:
+    """The posterior of the mean at the queries, after the whole history."""
+    asked = method.asks(sequence.size)
+    answer = sequence.predict(queries, sizes=asked.sizes, levels=asked.levels)
+    return method.posterior(answer, size=sequence.size, reward_variance=1.0)
 
 
 def replication(
@@ -77,7 +86,7 @@ def row(options: argparse.Namespace, precision: float, noise: float, tick: Calla
                 number
                 for method in methods
                 for number in measure(
-                    method.posterior(sequence, queries), exact, truth, method.dof(sequence.size)
+                    estimate(method, sequence, queries), exact, truth, method.dof(sequence.size)
                 )
             ]
         )
@@ -98,7 +107,7 @@ def full_clt(options: argparse.Namespace, tick: Callable[[], None]) -> Array:
             features=options.features,
         )
         exact = sequence.exact_posterior(queries, sequence.size).variance
-        posterior = PredictiveCLT().posterior(sequence, queries)
+        posterior = estimate(PredictiveCLT(), sequence, queries)
         rows.append(measure(posterior, exact, truth, float(sequence.size))[:2])
         tick()
     return np.array(rows)
