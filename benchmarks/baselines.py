@@ -7,7 +7,7 @@ Finished runs are kept and not run again, so that the table can be filled a row 
     python benchmarks/baselines.py --rows neural-ts --seeds 1 --scenarios friedman
 
 Pilots: LinTS chooses nu from {1, 0.1, 0.01} over the whole horizon, NeuralTS lambda from {1, ..., 0.001} and
-the square of nu from {0.1, ..., 0.0001} over a shorter one, each by the regret of one run with a seed of its own.
+nu^2 from {0.1, ..., 0.0001} over a shorter one, each by the regret of one run with a seed of its own.
 """
 
 from __future__ import annotations
