@@ -70,6 +70,13 @@ class EventFold(ABC):
                 self._history = None
                 raise
 
+    def refresh(self) -> None:
+        """Bring the model up to the log now rather than when it is next asked."""
+        with self._lock:
+            schema = self._fold().schema
+            if schema is not None:
+                self._model(schema.width)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy, settings and log, to one file of plain JSON; nothing is pickled."""
         with self._lock:
