@@ -16,13 +16,13 @@ from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers
 from pfnts.cli.progress import run_with_bars
 from pfnts.cli.tables import obtainable
 from pfnts.experiments import FailedRunsError, PolicySpec, RunSpec, RunStore, engines
-from pfnts.experiments.calibration import BASE, SIZES, VARIANCES
+from pfnts.experiments.calibration import ESTIMATORS, SIZES
 from pfnts.experiments.engines import Engine
 from pfnts.experiments.provenance import versions
 from pfnts.experiments.report import write_report
 from pfnts.experiments.reproduce import TARGETS, reproduction
 from pfnts.experiments.threads import one_thread
-from pfnts.policies.variance import described, estimator
+from pfnts.posterior import described, load
 
 SEED = 42
 _CALIBRATED = ("linear", "embedded")
@@ -109,7 +109,7 @@ def cover(out: Path, *, quick: bool, workers: int | None) -> None:
         "replications": replications,
         "seed": SEED,
         "backbones": [PolicySpec.of("pfn-ts", backbone=name).backbone() for name in _CALIBRATED],
-        "variances": [described(estimator(name, base=BASE)) for name in VARIANCES],
+        "estimators": [described(load(name)) for name in ESTIMATORS],
         "pfnts": versions()["pfnts"],
     }
     finished = out / "made.json"

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts.values import (
+    READABLE,
     category,
     days,
     is_boolean,
@@ -86,9 +87,7 @@ class Column:
         if self.kind != "categorical" and (self.categories or self.slots != 1):
             raise ValueError(f"column {self.name!r} must be categorical to have categories or slots")
         if not all(isinstance(text, str) for text in self.categories):
-            raise ValueError(
-                f"categories of column {self.name!r} must be texts, got {shown(self.categories)}"
-            )
+            raise ValueError(f"categories of {self.name!r} must be texts, got {shown(self.categories)}")
         if len(set(self.categories)) != len(self.categories):
             raise ValueError(f"categories of column {self.name!r} must be distinct, got {self.categories}")
 
@@ -155,9 +154,8 @@ class Column:
     def refused(self, values: Any, i: int, rule: str, words: str) -> ValueError:
         """Make the error about a value; it names the row where there are several."""
         where = f"row {i + 1}: " if len(values) > 1 else ""
-        return ValueError(
-            f"{where}context column {self.name!r} must be {rule}, got {shown(list(values[i : i + 1])[0])}; {words}"
-        )
+        got = shown(values[i].item() if isinstance(values, np.ndarray) else values[i])
+        return ValueError(f"{where}context column {self.name!r} must be {rule}, got {got}; {words}")
 
     def _one_hot(self, values: Any) -> Matrix:
         places = np.array(self._read(values, self._place, "a category"), dtype=np.int64)
@@ -190,12 +188,12 @@ class Column:
         if None in read:
             i = read.index(None)
             value = values[i]
-            words = (
-                remedy(value)
-                if not is_readable(value)
-                else ('declare the column as "categorical" in schema= if it is one')
-            )
-            raise self.refused(values, i, rule, words)
+            if not is_readable(value):
+                raise self.refused(values, i, rule, remedy(value))
+            if self.kind == "categorical":
+                raise self.refused(values, i, rule, "give a text or a finite number")
+            kind = "categorical" if days(value) is None else "date"
+            raise self.refused(values, i, rule, f'declare the column as "{kind}" in schema= if it is one')
         return read  # type: ignore[return-value]
 
 
@@ -226,8 +224,7 @@ def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool
     for value in present:
         if not is_readable(value):
             i = next(i for i, other in enumerate(values) if other is value)
-            rule = "a number, a boolean, a text or a date"
-            raise Column(name, "numeric").refused(values, i, rule, remedy(value))
+            raise Column(name, "numeric").refused(values, i, READABLE, remedy(value))
     kinds = {_kind(value, written=written) for value in present}
     if not kinds:
         return Column(name, "categorical", slots=SPARE_SLOTS) if nominal else Column(name, "numeric")
@@ -245,14 +242,14 @@ def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool
     if looks_like_id(len(found), sum(not is_missing(value) for value in values)):
         raise ValueError(
             f"context column {name!r} must hold at most {MOST_CATEGORIES} categories that repeat, got "
-            f"{len(found):,} in {len(values):,} rows, such as {', '.join(map(shown, found[:3]))}; leave it out "
-            "if it is an id, or list its categories in schema="
+            f"{len(found):,} in {len(values):,} rows, such as {', '.join(map(shown, found[:3]))}; leave it "
+            "out if it is an id, or list its categories in schema="
         )
     return Column(name, "categorical", tuple(found), max(SPARE_SLOTS, len(found) + SPARE_SLOTS // 2))
 
 
 def looks_like_id(distinct: int, rows: int) -> bool:
-    """Whether a column with so many distinct texts in so many rows names things instead of describing them."""
+    """Whether so many distinct texts in so many rows are names of things instead of their properties."""
     least, share = _ALL_DISTINCT
     return distinct > MOST_CATEGORIES or (rows >= least and distinct > share * rows)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from pfnts.contexts.table import Table, read
 
@@ -83,10 +84,10 @@ def _columns(lines: Iterator[list[str]], width: int, name: str) -> list[list[str
 def _parquet(path: Path) -> Table:
     import narwhals as nw
 
-    backends = [name for name in ("pyarrow", "polars") if find_spec(name)]
-    if not backends:
+    backend: Literal["pyarrow", "polars"] = "pyarrow" if find_spec("pyarrow") else "polars"
+    if not find_spec(backend):
         raise ImportError('a Parquet file needs pyarrow; install it with: pip install "pfnts[bench]"')
     try:
-        return read(nw.read_parquet(path, backend=backends[0]).to_native())
+        return read(nw.read_parquet(path, backend=backend).to_native())
     except Exception as error:  # each backend has errors of its own
         raise ValueError(f"{path.name}: file must be a Parquet table, reading it failed: {error}") from error

@@ -61,8 +61,8 @@ class Schema:
             return columns
         if not isinstance(columns, Mapping) or not columns:
             raise ValueError(
-                f"schema must be a mapping of column names to kinds or lists of categories, got {shown(columns)}; "
-                'columns without names are called "0", "1", ...'
+                "schema must be a mapping of column names to kinds or lists of categories, got "
+                f'{shown(columns)}; columns without names are called "0", "1", ...'
             )
         return cls(tuple(Column.of(str(name), kind) for name, kind in columns.items()))
 
@@ -120,11 +120,8 @@ class Schema:
         """
         if isinstance(contexts, np.ndarray) and contexts.dtype.kind == "f" and self._fast:
             return self._checked(contexts)
-        table = read(contexts)
-        blocks = [
-            column.encode(values) for column, values in zip(self.columns, self._arranged(table), strict=True)
-        ]
-        return np.concatenate(blocks, axis=1)
+        columns = self._arranged(read(contexts))
+        return np.concatenate(list(map(Column.encode, self.columns, columns)), axis=1)
 
     def extended(self, contexts: Any) -> Schema:
         """Give free one-hot places to categories not met before; the width stays as it is.
@@ -136,22 +133,15 @@ class Schema:
         """
         if self.plain:
             return self
-        columns = tuple(
-            column.extended(values)
-            for column, values in zip(self.columns, self._arranged(read(contexts)), strict=True)
-        )
+        columns = tuple(map(Column.extended, self.columns, self._arranged(read(contexts))))
         return self if columns == self.columns else Schema(columns)
 
     def closed(self) -> Schema:
         """Sort the categories and give up spare places: the schema of a table that is there in full."""
         return Schema(
             tuple(
-                replace(
-                    column, categories=tuple(sorted(column.categories)), slots=max(1, len(column.categories))
-                )
-                if column.kind == "categorical"
-                else column
-                for column in self.columns
+                replace(c, categories=tuple(sorted(c.categories)), slots=len(c.categories) or 1)
+                for c in self.columns
             )
         )
 
@@ -175,7 +165,8 @@ class Schema:
                 tuple(Column(c["name"], c["kind"], tuple(c["categories"]), c["slots"]) for c in listed)
             )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise ValueError(f"schema must be JSON as to_json writes it: {shown(str(error))}") from error
+            said = f"{type(error).__name__}: {error}"[:300]
+            raise ValueError(f"schema must be JSON as to_json writes it, got {said}") from error
 
     @cached_property
     def _fast(self) -> bool:
@@ -193,9 +184,9 @@ class Schema:
             lacking = [name for name in names if name not in table]
             unknown = sorted(set(table.names) - set(names))
             raise ValueError(
-                f"context must have the {len(names)} columns {shown(names)}, got {len(table.names)}: it lacks "
-                f"{shown(lacking)}, unknown are {shown(unknown)}; give None or NaN for a missing value, leave "
-                "out what is not a feature"
+                f"context must have the {len(names)} columns {shown(names)}, got {len(table.names)}: "
+                f"it lacks {shown(lacking)}, unknown are {shown(unknown)}; give None or NaN for a missing "
+                "value, leave out what is not a feature"
             )
         return [table[name] for name in names]
 

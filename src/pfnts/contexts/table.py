@@ -45,9 +45,7 @@ class Table:
     def __post_init__(self) -> None:
         if len(set(self.names)) != len(self.names):
             repeated = sorted({name for name in self.names if self.names.count(name) > 1})
-            raise ValueError(
-                f"context columns must have distinct names, {repeated} are repeated; rename them"
-            )
+            raise ValueError(f"context columns must have distinct names, {repeated} are not; rename them")
 
     @classmethod
     def of(cls, columns: Mapping[Any, Sequence[Any]], *, written: bool = False) -> Table:
@@ -111,7 +109,7 @@ def read(contexts: Any) -> Table:
     if hasattr(contexts, "detach"):  # a tensor, perhaps on another device or with gradients
         tensor = contexts.detach().cpu()
         return _from_array((tensor.double() if tensor.is_floating_point() else tensor).numpy())
-    if hasattr(contexts, "columns") or hasattr(contexts, "column_names"):
+    if hasattr(type(contexts), "columns") or hasattr(type(contexts), "column_names"):
         return _from_frame(contexts)
     if hasattr(contexts, "to_list"):  # a polars series has no names for its values
         return _from_sequence(contexts.to_list())
@@ -178,9 +176,7 @@ def _from_sequence(values: Sequence[Any]) -> Table:
     first = values[0] if len(values) else None
     if isinstance(first, Mapping) or _named_row(first) is not None:
         return _from_mappings([_named_row(row) or row for row in values], single=False)
-    if isinstance(first, np.ndarray | list | tuple) and not (
-        isinstance(first, np.ndarray) and not first.ndim
-    ):
+    if isinstance(first, list | tuple) or (isinstance(first, np.ndarray) and first.ndim):
         for i, row in enumerate(values):
             if not isinstance(row, np.ndarray | list | tuple) or len(row) != len(first):
                 raise ValueError(
@@ -229,14 +225,10 @@ def _from_frame(contexts: Any) -> Table:
             f"({error}); collect a lazy frame first"
         ) from None
     columns, nominal = [], set()
-    for name in names:
-        series = frame[name]
+    for name, series in zip(names, frame.iter_columns(), strict=True):
         if isinstance(series.dtype, nw.Categorical | nw.Enum):
             nominal.add(str(name))
-        plain_dtype = (
-            series.dtype.is_numeric() and not series.dtype.is_decimal()
-        ) or series.dtype == nw.Boolean
         # With nulls, an array would turn integers and booleans into floats or objects.
-        whole = plain_dtype and (series.dtype.is_float() or series.null_count() == 0)
-        columns.append(_values(series.to_numpy()) if whole else series.to_list())
+        whole = (series.dtype.is_integer() or series.dtype == nw.Boolean) and not series.null_count()
+        columns.append(_values(series.to_numpy()) if whole or series.dtype.is_float() else series.to_list())
     return Table(tuple(map(str, names)), tuple(columns), len(frame), nominal=frozenset(nominal))

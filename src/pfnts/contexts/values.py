@@ -16,9 +16,10 @@ import numpy as np
 MISSING_TEXTS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "NaT"})
 """Texts that stand for a missing value, unless the schema lists them as categories."""
 
-_TRUTHS = {
-    word: truth for truth in (True, False) for word in (str(truth), str(truth).lower(), str(truth).upper())
-}
+READABLE = "a number, a boolean, a text or a date"
+"""What a value may be, in words."""
+
+_TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
 _WHOLE_FLOAT = re.compile(r"(?:0|-?[1-9]\d*)\.0")
@@ -174,9 +175,7 @@ def plain_value(value: Any) -> float | int | str | bool | None:
         raise ValueError(f"must be finite or missing, got {shown(value)}; clip or drop the value")
     text = _iso(value)
     if text is None:
-        raise ValueError(
-            f"must be a number, a boolean, a text or a date, got {shown(value)}; {remedy(value)}"
-        )
+        raise ValueError(f"must be {READABLE}, got {shown(value)}; {remedy(value)}")
     return text
 
 
@@ -190,23 +189,18 @@ def remedy(value: Any) -> str:
 
 def is_readable(value: Any) -> bool:
     """Whether a value is missing, a boolean, a number, a text or a date."""
-    return (
-        is_missing(value)
-        or is_boolean(value)
-        or isinstance(value, str | date)
-        or is_number(value)
-        or (isinstance(value, np.datetime64))
-    )
+    known = isinstance(value, str | bool | np.bool_) or is_number(value) or is_missing(value)
+    return known or _moment(value) is not None
 
 
 def shown(value: Any) -> str:
-    """Show a value in an error message: with its type where it is not obvious, and never at length."""
+    """Show a value in an error message, with its type where it is an unusual one, and never at length."""
     try:
         text = reprlib.repr(value)
     except ValueError:  # an integer of more than 4,300 digits
         text = "an integer of thousands of digits"
-    plain = isinstance(value, str | bool | int | float) or value is None
-    return text if plain else f"{text} ({type(value).__name__})"
+    known = value is None or type(value) in (str, bool, int, float, list, tuple, dict)
+    return text if known else f"{text} ({type(value).__name__})"
 
 
 def _moment(value: Any) -> datetime | None:

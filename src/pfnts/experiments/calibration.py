@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from pfnts import backbones as known_backbones
 from pfnts import environments
 from pfnts.backbones import Backbone
-from pfnts.encodings.track import Snapshot
-from pfnts.policies.variance import estimator
-from pfnts.posterior import prefix_grid
+from pfnts import posterior
 from pfnts.scores import coverage
 
 Matrix = NDArray[np.float64]
@@ -30,9 +28,8 @@ TASKS = ("linear", "friedman")
 """The paper's: arm 0 of these scenarios, with 10 and 5 features."""
 SIZES = (16, 64, 256, 1024)
 """Rows of a history."""
-VARIANCES = ("subclt", "shrunk")
-"""For every backbone: the paper's estimator, and the one that PFN-TS uses unless told otherwise."""
-BASE = 2.0
+ESTIMATORS = ("network", "shrunk", "subclt")
+"""For every backbone: the learned posterior where there is one, SubCLT that never collapses, and the paper's."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class CoverageRow:
     model: str
     """Name of a backbone, or "bart"."""
     variance: str
-    """How it gets its intervals: "subclt", "shrunk" or "mcmc"."""
+    """How it gets its intervals: "network", "shrunk", "subclt" or "mcmc"."""
     size: int
     """Rows of the history."""
     replications: int
@@ -113,7 +110,7 @@ def calibrate(
     Parameters
     ----------
     backbones
-        Names or backbones; each is asked for SubCLT and for shrunk variances.
+        Names or backbones; each is asked for its own posterior of the mean, shrunk SubCLT and SubCLT.
     bart
         Whether BART is run for comparison; it needs the extra ``baselines``.
     tasks
@@ -133,7 +130,7 @@ def calibrate(
     --------
     >>> rows = calibrate(backbones=["linear"], bart=False, tasks=["linear"], sizes=[256], replications=2)
     >>> [row.method for row in rows]
-    ['linear, subclt', 'linear, shrunk']
+    ['linear, network', 'linear, shrunk', 'linear, subclt']
     >>> all(0.6 < row.coverage <= 1 for row in rows)
     True
     """
@@ -182,12 +179,17 @@ def backbone_intervals(backbone: Backbone, history: History) -> dict[str, Interv
     There is one arm, so that the variance of "the rewards of all arms", by which shrunk variances are
     floored, is that of the history's own rewards.
     """
-    last = prefix_grid(len(history.y), BASE)[-1]
-    sequence = Snapshot(backbone.sequence(history.X, history.y), last, float(np.var(history.y[:last])))
-    return {
-        variance: estimator(variance, base=BASE).posterior(sequence, history.queries).interval(LEVEL)
-        for variance in VARIANCES
-    }
+    sequence, n = backbone.sequence(history.X, history.y), len(history.y)
+    intervals = {}
+    for name in ESTIMATORS:
+        estimator = posterior.load(name)
+        if estimator.needs_mean_sd and not backbone.knows_mean_sd:
+            continue
+        asked = estimator.asks(n)
+        answer = sequence.predict(history.queries, sizes=asked.sizes, levels=asked.levels)
+        found = estimator.posterior(answer, size=n, reward_variance=float(np.var(history.y)))
+        intervals[name] = found.interval(LEVEL)
+    return intervals
 
 
 def _methods(

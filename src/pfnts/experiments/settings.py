@@ -8,12 +8,11 @@ from contextlib import suppress
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from pfnts import encodings
-from pfnts.policies.variance import described, estimator
+from pfnts import arms, posterior
 
 
 def settings_of(maker: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
-    """Fill the defaults in, down to those of an encoding or a variance estimator given by its name.
+    """Fill the defaults in, down to those of an encoding or an estimator given by its name.
 
     What is given and equals its default is written like the default, so that saying it changes nothing. The
     device is no setting unless it was chosen: it is where a policy computes, not what.
@@ -41,10 +40,10 @@ def settings_of(maker: Callable[..., object], given: Mapping[str, object]) -> di
         if option not in filled or value != filled[option]:
             filled[option] = value
     # A policy of the user's own may mean something else by these words.
+    with suppress(ValueError, KeyError, TypeError):
+        filled["estimator"] = posterior.described(posterior.load(filled["estimator"]))
     with suppress(ValueError, KeyError):
-        filled["variance"] = described(estimator(filled["variance"], base=filled["base"]))
-    with suppress(ValueError, KeyError):
-        filled["encoding"] = encodings.settings(filled["encoding"])
+        filled["encoding"] = arms.described(arms.selector(filled["encoding"]))
     return {name: _plain(value) for name, value in filled.items()}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -69,7 +70,7 @@ class PolicySpec:
         """
         name, _, rest = text.partition(":")
         options: dict[str, Option] = {}
-        for item in filter(None, rest.split(",")):
+        for item in filter(None, re.split(r",(?![^(]*\))", rest)):  # an estimator's own options stay together
             option, equals, value = item.partition("=")
             if not equals or not option.isidentifier():
                 raise ValueError(f"policy must be written name:option=value,option=value; got {text!r}")
@@ -101,11 +102,9 @@ class PolicySpec:
 
     def build(self, *, arms: int, device: str = "cpu") -> policies.Policy:
         """Make the policy, to compute on ``device`` if it can and its options name no other."""
-        options = dict(self.options)
-        if self.device(device) != "cpu":
-            options.setdefault("device", device)
+        options: dict[str, Any] = {name: value for name, value in self.options if name != "device"}
         try:
-            return policies.make(self.name, arms=arms, **options)
+            return policies.make(self.name, arms=arms, device=self.device(device), **options)
         except TypeError as error:
             raise UnknownOptionError(f"policy {self.label} does not fit: {error}") from error
 
@@ -234,15 +233,13 @@ def _backbone(spec: PolicySpec) -> str | None:
     backbone = _loaded_backbone(spec)
     if backbone is None:
         return None
-    return ":".join([backbone.name, *filter(None, [getattr(backbone, "fingerprint", None)])])
+    return ":".join([backbone.name, *filter(None, [backbone.fingerprint])])
 
 
 @cache
 def _has_devices(spec: PolicySpec) -> bool:
-    policy, backbone = policy_class(spec.name), _loaded_backbone(spec)
-    # A policy may have the option, and a backbone that knows one place only.
-    makers: list[Callable[..., object]] = [policy] if backbone is None else [policy, type(backbone)]
-    return all("device" in inspect.signature(maker).parameters for maker in makers)
+    backbone = _loaded_backbone(spec)
+    return backbone is not None and "device" in inspect.signature(type(backbone)).parameters
 
 
 def _loaded_backbone(spec: PolicySpec) -> Backbone | None:

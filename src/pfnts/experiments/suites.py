@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 from pfnts.experiments.published import OPENML, SYNTHETIC
 from pfnts.experiments.spec import PolicySpec, RunSpec, plan
@@ -75,9 +76,11 @@ class Suite:
 def _ablation(
     name: str, *, scenarios: tuple[str, ...] = SYNTHETIC, **options: tuple[str | float, ...]
 ) -> Suite:
-    """Vary one option of PFN-TS; the default stands without it, so that the run is that of the tables."""
-    ((option, values),) = options.items()
-    variants = tuple(PolicySpec.of("pfn-ts", **{option: value}) for value in values)
+    """Vary options of PFN-TS; the defaults stand without them, so that the run is that of the tables."""
+    variants = tuple(
+        PolicySpec.of("pfn-ts", **dict(zip(options, values, strict=True)))
+        for values in product(*options.values())
+    )
     return Suite(
         f"ablation-{name}",
         f"PFN-TS by {name}",
@@ -102,11 +105,12 @@ SUITES: dict[str, Suite] = {
         Suite("openml", "The paper's OpenML benchmarks", scenarios=OPENML, policies=CONTESTANTS),
         Suite("context", "Tasks on which the context matters", scenarios=CONTEXT, policies=CONTESTANTS),
         _ablation("encoding", encoding=("disjoint", "joint")),
-        _ablation("base", base=(1.5, 3.0)),
-        _ablation("rule", scenarios=_RULE_SCENARIOS, rule=("predictive", "greedy")),
-        _ablation("variance", variance=("subclt",)),
-        _ablation("coupling", coupling=("joint",)),
-        _ablation("refresh", refresh=(2.0,)),
+        _ablation("base", estimator=("subclt", "subclt(base=1.5)", "subclt(base=3)")),
+        _ablation("rule", scenarios=_RULE_SCENARIOS, estimator=("predictive",)),
+        _ablation("exploration", scenarios=_RULE_SCENARIOS, exploration=(0.0, 0.25, 1.0)),
+        _ablation("estimator", estimator=("subclt", "shrunk", "network")),
+        _ablation("coupling", encoding=("joint",), estimator=("subclt(coupled=true)",)),
+        _ablation("refresh", refresh=(1.2, 2.0)),
     )
 }
-"""By name. Ablations of encoding, base and rule are the paper's; of variance, coupling and refresh ours."""
+"""By name. Ablations of encoding, base and rule are the paper's; the others are ours."""

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from pfnts.policies.base import Label, check_labels
+from pfnts.events import Label
+from pfnts.policies.arguments import check_arms
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -56,7 +57,7 @@ class Log:
     """(T,) cluster a row had before resampling, so that copies of a person are never told apart from it."""
 
     def __post_init__(self) -> None:
-        check_labels(self.arms)
+        check_arms(self.arms)
         if self.contexts.ndim != 2 or self.contexts.shape[1] != len(self.features):
             raise ValueError(
                 f"contexts must be (T, {len(self.features)}) for features {list(self.features)}, "

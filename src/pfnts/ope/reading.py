@@ -16,7 +16,7 @@ import numpy as np
 
 from pfnts.encodings import Schema
 from pfnts.ope.log import Log, Matrix, Vector, numbered
-from pfnts.policies.base import Label
+from pfnts.events import Label
 
 Columns = Mapping[str, Sequence[Any]]
 _SUM = 1e-6

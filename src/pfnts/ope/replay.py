@@ -17,7 +17,7 @@ Progress = Callable[[int, int], None]
 """Told the rounds replayed and the matches among them."""
 
 _PROGRESS_INTERVAL = 0.1
-_FIRST_PREFETCH = 16
+_LONGEST_STRETCH = 512
 
 
 @dataclass(frozen=True)
@@ -84,27 +84,25 @@ def replay(
     if prefetch < 0:
         raise ValueError(f"prefetch must be 0 (never) or a positive number of rounds, got {prefetch}")
     columns = np.array([policy.arms.index(arm) for arm in log.arms])
-    position = {arm: k for k, arm in enumerate(log.arms)}
+    places = np.argsort(columns)  # the log's action for each of the policy's arms
     propensities = np.empty((log.rounds, log.n_arms))
     proposals = np.empty(log.rounds, dtype=np.int64)
-    contexts, actions, rewards = log.contexts, log.actions, log.rewards
-    matches = announced = 0
+    known, rewards = columns[log.actions], np.repeat(log.rewards[:, None], log.n_arms, axis=1)
     start = reported = time.perf_counter()
-    for t in range(log.rounds):
-        if prefetch and t == announced:
-            # Each refresh costs a batch over what is announced, and at first refreshes are frequent.
-            announced += min(prefetch, max(_FIRST_PREFETCH, t // 4))
-            policy.prefetch(contexts[t:announced])
-        decision = policy.decide(contexts[t], rng=rng)
-        propensities[t] = decision.propensities[columns]
-        proposals[t] = position[decision.arm]
-        if proposals[t] == actions[t]:
-            policy.update(contexts[t], arm=decision.arm, reward=float(rewards[t]))
-            matches += 1
+    t, announced, stretch = 0, 0, 1
+    while t < log.rounds:
+        if prefetch and t >= announced:
+            announced = min(t + prefetch, log.rounds)
+            policy.prefetch(log.contexts[t:announced])
+        rounds = slice(t, min(t + stretch, announced if prefetch else log.rounds))
+        index, shares = policy.play(log.contexts[rounds], rewards[rounds], rng=rng, only=known[rounds])
+        played = slice(t, t + len(index))
+        propensities[played], proposals[played] = shares[:, columns], places[index]
+        t, stretch = t + len(index), min(_LONGEST_STRETCH, 2 * len(index))
         if progress is not None and time.perf_counter() - reported > _PROGRESS_INTERVAL:
-            progress(t + 1, matches)
+            progress(t, int((proposals[:t] == log.actions[:t]).sum()))
             reported = time.perf_counter()
     seconds = time.perf_counter() - start
     if progress is not None:
-        progress(log.rounds, matches)
-    return Replay(propensities, proposals, proposals == actions, seconds)
+        progress(log.rounds, int((proposals == log.actions).sum()))
+    return Replay(propensities, proposals, proposals == log.actions, seconds)

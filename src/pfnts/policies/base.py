@@ -312,11 +312,25 @@ class Policy(EventFold):
             explore=self._explore,
         )
 
-    def play(self, contexts: Matrix, rewards: Matrix, *, rng: Generator) -> tuple[NDArray[np.int64], Matrix]:
+    def play(
+        self, contexts: Matrix, rewards: Matrix, *, rng: Generator, only: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.int64], Matrix]:
         """Decide at contexts (m, P) in turn, learning each reward at once, for as long as the model lasts.
 
-        ``rewards`` (m, K) are what each arm would pay. As many rounds are decided together as come before the
-        model's answers change, at least one; it is the same as deciding and updating round by round.
+        As many rounds are decided together as come before the model's answers change, at least one; it is the
+        same as deciding and updating round by round.
+
+        Parameters
+        ----------
+        contexts
+            Rounds to come, (m, P).
+        rewards
+            What each arm would pay, (m, K).
+        rng
+            Source of the draws.
+        only
+            Index (m,) of the arm whose reward is known, as in a log: rounds in which another one was chosen
+            leave no trace.
 
         Returns
         -------
@@ -330,15 +344,24 @@ class Policy(EventFold):
             masks = np.ones((len(rows.X), len(numbers)), dtype=np.bool_)
             before = rng.bit_generator.state
             choices, reasons = self._propose(rows.X, masks, rng=rng)
-            kept = min(len(rows.X), self._unchanged(numbers[choices.index]) + 1)
-            if kept < len(rows.X):
+            chosen = choices.index
+            learns = np.arange(len(chosen)) if only is None else np.flatnonzero(chosen == only[: len(chosen)])
+            unchanged = self._unchanged(numbers[chosen[learns]])
+            kept = int(learns[unchanged]) + 1 if unchanged < len(learns) else len(chosen)
+            if kept < len(chosen):
                 rng.bit_generator.state = before
                 rng.random((kept, UNIFORMS + self._n_uniforms(tuple(numbers))))
             events: list[Event] = []
-            for i, event in enumerate(self._decided(rows.first(kept), choices, reasons, masks)):
-                events += [event, Rewarded(event.id, check_reward(rewards[i, choices.index[i]]))]
+            if only is None:
+                for i, event in enumerate(self._decided(rows.first(kept), choices, reasons, masks)):
+                    events += [event, Rewarded(event.id, check_reward(rewards[i, chosen[i]]))]
+            else:
+                labels = self.arms
+                for i in learns[learns < kept].tolist():
+                    value = check_reward(rewards[i, chosen[i]])
+                    events.append(Observed(rows.plain(i), labels[chosen[i]], value, rows.encoded(i)))
             self._events += events
-            return choices.index[:kept], choices.propensities[:kept]
+            return chosen[:kept], choices.propensities[:kept]
 
     def _reward(self, id: str, reward: Any) -> Outcome:
         value = check_reward(reward)

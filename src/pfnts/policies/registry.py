@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from pfnts import backbones
 from pfnts.dotted import find, is_dotted
 from pfnts.events import Label
 from pfnts.policies.base import Policy
@@ -36,7 +38,7 @@ def names() -> tuple[str, ...]:
     return tuple(_POLICIES)
 
 
-def make(name: str, *, arms: int | Sequence[Label], **options: Any) -> Policy:
+def make(name: str, *, arms: int | Sequence[Label], device: str = "cpu", **options: Any) -> Policy:
     """Make a policy by its name.
 
     Parameters
@@ -45,6 +47,8 @@ def make(name: str, *, arms: int | Sequence[Label], **options: Any) -> Policy:
         One of `names()`; or ``package.module.Class``, a policy of your own.
     arms
         Number of arms, or their labels.
+    device
+        Where its backbone computes, as PyTorch names it.
     options
         Keyword arguments of the policy's class.
 
@@ -53,7 +57,15 @@ def make(name: str, *, arms: int | Sequence[Label], **options: Any) -> Policy:
     >>> make("uniform", arms=2).arms
     (0, 1)
     """
-    return policy_class(name)(arms, **options)
+    kind = policy_class(name)
+    if device != "cpu":
+        backbone = inspect.signature(kind).parameters.get("backbone")
+        if backbone is None:
+            raise ValueError(
+                f'device must be "cpu" for the policy {name!r}, which has no backbone, got {device!r}'
+            )
+        options["backbone"] = backbones.load(options.get("backbone", backbone.default), device=device)
+    return kind(arms, **options)
 
 
 def policy_class(name: str) -> Callable[..., Policy]:

@@ -232,8 +232,5 @@ def head(network: CausalPFN, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tenso
 @torch.inference_mode()
 def knows_mean_sd(network: CausalPFN) -> bool:
     """Whether a network gives the posterior standard deviation of the mean."""
-    token, opinions = (
-        network.target.unknown[None],
-        network.opinion.weight.new_zeros(1, network.opinion.in_features),
-    )
+    token, opinions = network.target.unknown[None], network.opinion.weight.new_zeros(1, network.opinion.in_features)
     return head(network, token, opinions)[2] is not None

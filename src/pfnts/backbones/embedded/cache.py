@@ -51,7 +51,9 @@ class Cache:
         Where to compute.
     """
 
-    def __init__(self, network: CausalPFN, X: Array, y: Array, *, keep: Sequence[int], device: str) -> None:
+    def __init__(
+        self, network: CausalPFN, X: Array, y: Array, *, keep: Sequence[int], device: str
+    ) -> None:
         kind = torch.device(device).type
         self.basis = len(y)
         self.piece = PIECE[kind] if len(y) >= SMALLEST_BASIS else len(y)
@@ -185,7 +187,9 @@ class Cache:
 
         for column, across in zip(network.columns, network.across, strict=True):
             attend(column, across)
-        h = cores.each(lambda i: (network.readout(h[i]) + pieces[i].told)[:, :, None], range(len(h)))
+        h = cores.each(
+            lambda i: (network.readout(h[i]) + pieces[i].told)[:, :, None], range(len(h))
+        )
         for block in network.in_context:
             attend(block, lambda h: h)
 

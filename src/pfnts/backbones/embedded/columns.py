@@ -30,7 +30,9 @@ class ColumnReduction:
     """(len(rest),)"""
 
     @staticmethod
-    def of(X: NDArray[np.float64], y: NDArray[np.float64], *, keep: Sequence[int] = ()) -> ColumnReduction:
+    def of(
+        X: NDArray[np.float64], y: NDArray[np.float64], *, keep: Sequence[int] = ()
+    ) -> ColumnReduction:
         """Choose by how much columns go with the target over some first rows.
 
         Parameters

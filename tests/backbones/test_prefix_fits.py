@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from numpy.random import Generator
+
 from pfnts.backbones.snapshots import Shelf, SnapshotSequence
 
 
