@@ -55,7 +55,12 @@ def test_an_id_is_taken_once_even_within_one_call(store):
 def test_conditions_keep_entries_out_of_the_log(store):
     assert positions(store.append([decided("1")])) == [None], "no log to append to"
     assert positions(store.append([created(), created()])) == [0, None]
-    assert positions(store.append([reward("1"), decided("1"), reward("1"), reward("1")])) == [None, 1, 2, None]
+    assert positions(store.append([reward("1"), decided("1"), reward("1"), reward("1")])) == [
+        None,
+        1,
+        2,
+        None,
+    ]
     change = Draft("shop", "arm_added", "b", 1.0, {}, revision=0)
     assert positions(store.append([change])) == [3]
     crossed = Draft("shop", "arm_removed", "a", 1.0, {}, revision=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Refusal(Exception):  # noqa: N818 (a refusal is an answer, not an accident)
+class Refusal(Exception):
     """A request that is not served: status, a title, and what was wrong.
 
     Examples

@@ -5,7 +5,16 @@ from __future__ import annotations
 import unicodedata
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 LARGEST = 1e15
 """Largest size of a number in a context: its square must not drown everything else."""
@@ -22,10 +31,22 @@ def _printable(text: str) -> str:
     return text
 
 
-def _value(value: Any) -> Any:
-    if isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) <= LARGEST:
-        raise ValueError(f"must be at most {LARGEST:g} in size")
-    return _printable(value) if isinstance(value, str) else value
+def _context(context: Any) -> Any:
+    """Check the values of a context: plain ones, by name or by position."""
+    if not isinstance(context, dict | list) or not 1 <= len(context) <= MOST_COLUMNS:
+        raise ValueError(f"must be a mapping or a list of 1 to {MOST_COLUMNS} values")
+    for name, value in context.items() if isinstance(context, dict) else enumerate(context):
+        if isinstance(name, str) and not 1 <= len(_printable(name)) <= 100:
+            raise ValueError(f"must name its columns with 1 to 100 characters, got {len(name)}")
+        if isinstance(value, str) and len(value) <= 1000:
+            _printable(value)
+        elif isinstance(value, int | float) and not abs(value) <= LARGEST:
+            raise ValueError(f"must hold finite numbers of at most {LARGEST:g} in size, not so in {name!r}")
+        elif not isinstance(value, str | int | float | None) or isinstance(value, str):
+            raise ValueError(
+                f"must hold numbers, booleans, null or texts of at most 1000 characters, not so in {name!r}"
+            )
+    return context
 
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -33,18 +54,32 @@ Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,12
 Label = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_printable)]
 Unit = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
 Number = Annotated[FiniteFloat, Field(strict=True, ge=-LARGEST, le=LARGEST)]
-Value = Annotated[
-    Annotated[bool, Field(strict=True)]
-    | Annotated[int, Field(strict=True, ge=-int(LARGEST), le=int(LARGEST))]
-    | Annotated[FiniteFloat, Field(strict=True, ge=-LARGEST, le=LARGEST)]
-    | Annotated[str, Field(strict=True, max_length=1000)]
-    | None,
-    AfterValidator(_value),
+_VALUE = {
+    "anyOf": [
+        {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
+        {"type": "string", "maxLength": 1000},
+        {"type": "boolean"},
+        {"type": "null"},
+    ]
+}
+Context = Annotated[
+    dict[str, Any] | list[Any],
+    BeforeValidator(_context),
+    WithJsonSchema(
+        {
+            "oneOf": [
+                {
+                    "type": "object",
+                    "additionalProperties": _VALUE,
+                    "minProperties": 1,
+                    "maxProperties": MOST_COLUMNS,
+                },
+                {"type": "array", "items": _VALUE, "minItems": 1, "maxItems": MOST_COLUMNS},
+            ],
+            "examples": [{"age": 41, "plan": "free", "weekend": False}],
+        }
+    ),
 ]
-Context = (
-    Annotated[dict[Label, Value], Field(min_length=1, max_length=MOST_COLUMNS)]
-    | Annotated[list[Value], Field(min_length=1, max_length=MOST_COLUMNS)]
-)
 Kind = Literal["numeric", "boolean", "date", "categorical"]
 Mode = Literal["online", "shadow", "log_only", "frozen"]
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
@@ -74,7 +109,7 @@ class RewardRule(_Strict):
 class PolicyChoice(_Strict):
     """A policy by its name, and settings of its own."""
 
-    name: Literal["pfn-ts", "lin-ts", "lin-ucb", "epsilon-greedy", "ts", "uniform"] = "pfn-ts"
+    name: Literal["pfn-ts", "lin-ts", "lin-ucb", "ts", "uniform"] = "pfn-ts"
     settings: dict[
         Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")], bool | int | FiniteFloat | str
     ] = Field(default={}, max_length=16)

@@ -143,12 +143,12 @@ class Store(ABC):
         """Give everything back."""
 
 
-def dumps(value: Any) -> str:
-    """Write JSON in one way: equal values give equal texts.
+def dumps(value: Any, *, canonical: bool = False) -> str:
+    """Write JSON; ``canonical`` gives mappings that are equal the same text, whatever their order.
 
     Examples
     --------
-    >>> dumps({"b": 1, "a": None})
-    '{"a":null,"b":1}'
+    >>> dumps({"b": 1, "a": None}), dumps({"b": 1, "a": None}, canonical=True)
+    ('{"b":1,"a":null}', '{"a":null,"b":1}')
     """
-    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), sort_keys=canonical)

@@ -63,7 +63,9 @@ EXPERIMENTS = "SELECT experiment, max(position) FROM events GROUP BY experiment 
 ERASE = "UPDATE events SET unit = NULL, context = NULL WHERE experiment = ? AND unit = ?"
 GET_META = "SELECT value FROM meta WHERE name = ?"
 ADD_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
-SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+SET_META = (
+    "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
 KEYS = "SELECT id, name, role, experiment, digest, created, revoked FROM keys ORDER BY created, id"
 ADD_KEY = "INSERT INTO keys (id, name, role, experiment, digest, created) VALUES (?, ?, ?, ?, ?, ?)"
 REVOKE_KEY = "UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL"
