@@ -34,7 +34,9 @@ lint: $(VENV)/.ready
 install: $(VENV)/.ready
 
 bench: $(VENV)/.ready
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	failed=; for script in benchmarks/*.py; do \
+	    echo "== $$script"; $(BIN)/python $$script || failed="$$failed $$script"; \
+	done; if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -42,7 +44,7 @@ clean:
 # torch comes first: the other packages then find it, and never pull in another version.
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) torch
-	$(PIP) --editable ".[baselines,bench,ray,tabicl,tabpfn,dev]"
+	$(PIP) --editable ".[baselines,bench,ray,service,tabicl,tabpfn,dev]"
 	touch $@ $(VENV)/.ready-demo
 
 # What the demo needs is a part of that, and quicker to install.

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from pfnts.environments import names
 from pfnts.experiments import PolicySpec, Run, RunSpec, RunStore, plan, run_all, summarize
-from pfnts.experiments.published import REGRET
+from pfnts.reproduction.published import REGRET
 
 SEED, PILOT_SEED = 42, 4242
 
@@ -69,9 +69,7 @@ def pilot(row: Row, scenario: str, *, horizon: int, store: RunStore) -> PolicySp
         policy = PolicySpec.of(row.policy.name, **options)
         rounds = min(horizon, row.pilot_horizon or horizon)
         spec = RunSpec(scenario, policy, horizon=rounds, replication=0, seed=PILOT_SEED)
-        regrets.update(
-            (done.spec.policy, done.trajectory.total_regret) for done in run_all([spec], store=store)
-        )
+        regrets.update((done.spec.policy, done.result.total_regret) for done in run_all([spec], store=store))
     return min(regrets, key=lambda policy: regrets[policy])
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import inspect
 from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 PACKAGES = (
     "pfnts",
+    "pfnts.contexts",
+    "pfnts.events",
     "pfnts.posterior",
     "pfnts.scores",
     "pfnts.backbones",
-    "pfnts.encodings",
+    "pfnts.arms",
     "pfnts.policies",
     "pfnts.environments",
     "pfnts.simulation",
     "pfnts.ope",
     "pfnts.experiments",
+    "pfnts.reproduction",
 )
 PAGE = Path(__file__).parent / "reference.md"
 
@@ -24,7 +28,7 @@ PAGE = Path(__file__).parent / "reference.md"
 def page() -> str:
     sections = [
         "# Reference\n",
-        "Every public name. Its docstring has the parameters and an example: `help(pfnts.PFNTS)`.\n"
+        "Find a public name here, and its parameters and an example in its docstring: `help(pfnts.PFNTS)`.\n"
         "This page is written by `python docs/make_reference.py`.\n",
     ]
     for name in PACKAGES:
@@ -37,7 +41,11 @@ def page() -> str:
 
 
 def summary(value: object) -> str:
-    text = inspect.getdoc(value) if callable(value) else None
+    if isinstance(value, str):
+        return "The installed version, a text."
+    if kinds := get_args(value):
+        return f"One of {', '.join(f'`{kind.__name__}`' for kind in kinds)}."
+    text = inspect.getdoc(value)
     paragraph = " ".join((text or "").split("\n\n")[0].split())
     return paragraph.replace("|", "\\|")
 

@@ -8,9 +8,9 @@ import sys
 from itertools import zip_longest
 from pathlib import Path
 
-from pfnts.experiments.published import OPENML, SYNTHETIC
-from pfnts.experiments.report.standing import Standing, standing_table, verdicts
 from pfnts.experiments.report.tables import markdown, number, spread
+from pfnts.reproduction.published import OPENML, SYNTHETIC
+from pfnts.reproduction.standing import Standing, standing_table, verdicts
 
 ROOT = Path(__file__).parent.parent
 BEGIN = "<!-- results: written by docs/make_results.py -->"

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from pfnts import environments, policies
 from pfnts.cli import app
 from pfnts.cli.run import policy_grid
-from pfnts.experiments import RunStore
-from pfnts.experiments import runner as runner_module
+from pfnts.experiments import PolicySpec, RunStore, summarize
+from pfnts.experiments import simulations as runner_module
 
 runner = CliRunner()
+ROOT = Path(__file__).parents[1]
 # One worker is this process, where a test can reach into a run.
 SMALL = ["--horizon", "30", "--replications", "2", "--workers", "1"]
 
@@ -37,18 +43,36 @@ def test_help_lists_every_command() -> None:
         assert command in text
 
 
-@pytest.mark.parametrize("command", ["demo", "run", "scenarios", "info"])
-def test_every_command_explains_itself(command: str) -> None:
-    text = pfnts(command, "--help")
-    options = [line for line in text.splitlines() if "--" in line and "--help" not in line]
-    assert all(len(line.split("--", 1)[1].split()) > 3 for line in options if line.strip().startswith("│ --"))
+def options() -> list[tuple[str, str, str | None]]:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    return [
+        (name, option.name, getattr(option, "help", None))
+        for name, c in commands.items()
+        for option in c.params
+    ]
+
+
+def test_every_option_of_every_command_explains_itself() -> None:
+    assert len(options()) > 50
+    assert [
+        (command, option) for command, option, text in options() if not text or len(text.split()) < 2
+    ] == []
 
 
 def test_scenarios_lists_all_of_them() -> None:
     text = pfnts("scenarios")
     for name in environments.names():
         assert name in text
-    assert "568.6" in text
+
+
+def test_scenarios_fit_a_terminal_of_80_columns_uncut() -> None:
+    result = runner.invoke(app, ["scenarios"], env={"COLUMNS": "80"})
+    assert max(map(len, result.output.splitlines())) <= 80
+    assert "…" not in result.output
+    words = " ".join(result.output.split())
+    for name in environments.names():
+        assert name in words
+        assert environments.describe(name).description.split()[-1] in words
 
 
 def test_info_names_version_policies_backbones_and_extras() -> None:
@@ -76,14 +100,7 @@ def test_run_keeps_runs_and_prints_a_table(tmp_path: Path) -> None:
         tmp_path,
     )
     assert "Final regret after 30 rounds" in text
-    assert "the paper's PFN-TS" not in text
     assert len(list(RunStore(tmp_path))) == 4
-
-
-def test_paper_s_figures_stand_beside_a_full_run(tmp_path: Path) -> None:
-    text = pfnts("run", "--policy", "uniform", "--replications", "1", "--out", tmp_path)
-    assert "the paper's PFN-TS" in text
-    assert "233.0" in text
 
 
 def test_run_again_only_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,6 +186,87 @@ def test_demo_prints_a_table_and_saves_a_plot(tmp_path: Path) -> None:
     assert "pfn-ts(backbone=linear)" in text
     assert "uniform" in text
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_table_of_ones_own_is_played(tmp_path: Path) -> None:
+    lines = ["weight,coat,pet"] + [f"{i % 9},{'ab'[i % 2]},{('cat', 'dog')[i % 9 > 4]}" for i in range(120)]
+    (tmp_path / "pets.csv").write_text("\n".join(lines))
+    table = (
+        "--scenario",
+        tmp_path / "pets.csv",
+        "--policy",
+        "lin-ts",
+        "--policy",
+        "uniform",
+        "--workers",
+        "1",
+    )
+    text = pfnts("run", *table, "--target", "pet", "--replications", "2", "--out", tmp_path / "runs")
+    assert "pets.csv:pet" in text
+    means = {row.policy.name: row.mean for row in summarize(RunStore(tmp_path / "runs"))}
+    assert means["lin-ts"] < 0.6 * means["uniform"]
+    pfnts("report", tmp_path / "runs", "--no-figures")
+    assert "Tasks of your own" in (tmp_path / "runs" / "report" / "index.html").read_text()
+    assert "a table needs one" in pfnts("run", *table, code=2)
+    assert "target must be one of the columns" in pfnts("run", *table, "--target", "animal", code=2)
+    assert "there is none at" in pfnts("run", "--scenario", "no.csv", "--target", "pet", code=2)
+
+
+@pytest.mark.parametrize("command", ["run", "calibrate", "ope", "report", "reproduce"])
+def test_out_that_is_a_file_is_refused_in_a_sentence(command: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    pfnts("run", "--policy", "uniform", *SMALL, "--out", tmp_path / "runs")
+    arguments = {
+        "run": ["--policy", "uniform", *SMALL],
+        "calibrate": ["--backbone", "linear", "--no-bart", "--quick"],
+        "ope": ["drinkless-sim", "--policy", "ts", "--people", "3"],
+        "report": [str(tmp_path / "runs"), "--no-figures"],
+        "reproduce": ["report"],
+    }[command]
+    text = pfnts(command, *arguments, "--out", tmp_path / "taken", code=2)
+    assert "must be a folder, there is a file at" in text
+    assert "Traceback" not in text
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_names_are_printed_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brackets are no markup to us, colons no pictures, and codes for terminals stay where they are."""
+    naughty = PolicySpec.of("uniform", colour="[/promo] :smile: \x1b[31mred")
+    assert "[/promo]" in pfnts("run", "--policy", "[/promo]", "--out", tmp_path, code=2)
+    monkeypatch.setattr("pfnts.cli.run.policy_grid", lambda *a, **k: [naughty])
+    text = pfnts("run", *SMALL, "--out", tmp_path, code=1)
+    assert "[/promo] :smile: \\x1b[31mred" in text
+    assert "\x1b" not in text
+    monkeypatch.setattr("pfnts.cli.run.policy_grid", _without_an_extra)
+    assert 'pip install "pfnts[bench]"' in pfnts("run", "--out", tmp_path, code=2)
+
+
+def _without_an_extra(*arguments: object, **options: object) -> None:
+    raise ImportError('drawing needs matplotlib; install it with: pip install "pfnts[bench]"')
+
+
+def test_full_disk_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pfnts.experiments.files.os.fsync", full)
+    text = pfnts("run", "--policy", "uniform", *SMALL, "--out", tmp_path, code=2)
+    assert "friedman, uniform, replication 0 cannot be kept (No space left on device); make room" in text
+    assert "Traceback" not in text
+
+
+def test_benchmarks_go_on_after_a_script_that_fails(tmp_path: Path) -> None:
+    """The recipe of `make bench` on two scripts, of which the first fails."""
+    recipe = re.search(r"^bench:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe is not None
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "a.py").write_text("raise SystemExit(3)")
+    (tmp_path / "benchmarks" / "b.py").write_text("print('ran')")
+    (tmp_path / "Makefile").write_text(f"BIN := {Path(sys.executable).parent}\nbench:\n{recipe[1]}")
+    done = subprocess.run(["make", "bench"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "ran" in done.stdout
+    assert done.returncode != 0
+    assert "benchmarks/a.py" in done.stdout.splitlines()[-1]
 
 
 def test_entry_point_is_the_app() -> None:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from pfnts.cli import app
 from pfnts.cli import calibrate as command
+from pfnts.experiments import calibration
 
 runner = CliRunner()
 
@@ -26,9 +27,30 @@ def test_table_and_files(tmp_path: Path) -> None:
     assert "2 replications" in text
     assert "n = 256" in text
     assert "n = 1,024" not in text
-    written = sorted(path.name for path in out.iterdir())
+    written = sorted(path.name for path in out.iterdir() if path.is_file())
     assert written == ["coverage.csv", "coverage.md", "coverage.png", "coverage_times.csv"]
     assert (out / "coverage.png").stat().st_size > 10_000
+
+
+def test_finished_cells_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = (
+        "calibrate",
+        "--backbone",
+        "linear",
+        "--no-bart",
+        "--quick",
+        "--workers",
+        "1",
+        "--out",
+        tmp_path,
+    )
+    first = pfnts(*arguments)
+    table = (tmp_path / "coverage.csv").read_bytes()
+    monkeypatch.setattr(calibration, "draw_history", lambda *a, **k: pytest.fail("made a cell again"))
+    second = pfnts(*arguments)
+    assert "6 cells, of which 6 were finished before." in second
+    assert first.splitlines()[-6:] == second.splitlines()[-6:]
+    assert (tmp_path / "coverage.csv").read_bytes() == table
 
 
 def test_sizes_and_replications_may_be_chosen(tmp_path: Path) -> None:

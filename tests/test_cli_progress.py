@@ -5,18 +5,18 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console
 
 from pfnts.cli import progress
-from pfnts.experiments import PolicySpec, RunStore, plan
+from pfnts.cli.console import PlainConsole
+from pfnts.experiments import PolicySpec, RunStore, plan, prepare
 
 SPECS = plan(scenarios=["friedman"], policies=[PolicySpec("uniform")], horizon=2_000, replications=2, seed=3)
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, store: RunStore | None = None) -> str:
     file = io.StringIO()
-    monkeypatch.setattr(progress, "console", Console(file=file, force_terminal=terminal, width=100))
-    assert {run.spec for run in progress.run_with_bars(SPECS, store=store)} == set(SPECS)
+    monkeypatch.setattr(progress, "terminal", PlainConsole(file=file, force_terminal=terminal, width=100))
+    assert {run.spec for run in progress.run_with_bars(prepare(SPECS), store=store)} == set(SPECS)
     return file.getvalue()
 
 
@@ -36,7 +36,7 @@ def test_elsewhere_every_run_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_elsewhere_a_long_run_is_mentioned_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_LINE_EVERY", 0.0)
     lines = shown(monkeypatch, terminal=False).splitlines()
-    assert lines[0] == "under way: friedman, uniform, replication 0: round 0 of 2,000, regret 0.0"
+    assert lines[0] == "under way: friedman, uniform, replication 0: 0 of 2,000, regret 0"
 
 
 def test_finished_runs_are_counted_not_listed(

@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 
 from pfnts.cli import app
 from pfnts.environments import MissingDatasetError
-from pfnts.experiments import RunStore
-from pfnts.experiments import reproduce as reproduce_module
-from pfnts.experiments import runner as runner_module
-from pfnts.experiments.calibration import CoverageRow
+from pfnts.environments.openml import OpenMLScenario
+from pfnts.experiments import RunStore, calibration_bart
+from pfnts.experiments import simulations as runner_module
 
 QUICK = ("reproduce", "table-synthetic", "--quick", "--replications", "1", "--no-figures")
 TABLE = (*QUICK, "--policy", "lin-ts", "--policy", "uniform")
@@ -45,7 +44,7 @@ def test_killed_and_started_again_it_gives_the_same_tables(tmp_path: Path) -> No
         [*command, *TABLE, "--workers", "2", "--out", killed], stdout=subprocess.DEVNULL
     )
     try:
-        wait_until(lambda: len(list(killed.glob("[!.]*_*_*_*"))) >= 3)
+        wait_until(lambda: len(list(killed.glob("[!.]*/run.json"))) >= 3)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     finally:
         process.kill()
@@ -90,12 +89,10 @@ def test_failed_run_is_reported_at_the_end_and_stops_no_other(
 
 
 def test_missing_table_is_skipped_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Environments:
-        @staticmethod
-        def make(scenario: str, **options: object) -> None:
-            raise MissingDatasetError(f"{scenario} needs a table")
+    def missing(self: OpenMLScenario) -> None:
+        raise MissingDatasetError(f"{self.name} needs a table")
 
-    monkeypatch.setattr(reproduce_module, "environments", Environments)
+    monkeypatch.setattr(OpenMLScenario, "table", missing)
     assert "openml-adult needs a table" in pfnts("reproduce", "table-openml", "--out", tmp_path, code=2)
     text = pfnts("reproduce", "figures", *SMALL[2:], "--out", tmp_path)
     assert "openml-adult is left out: openml-adult needs a table" in text
@@ -104,19 +101,15 @@ def test_missing_table_is_skipped_with_a_note(tmp_path: Path, monkeypatch: pytes
 
 
 def test_coverage_is_made_once_for_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[int, ...]] = []
-
-    def calibrated(names: object, *, sizes: tuple[int, ...], **options: object) -> list[CoverageRow]:
-        asked.append(sizes)
-        return [CoverageRow("linear", "bart", "mcmc", 16, 2, 0.9, 0.1, 2.0, 0.1, 1.0)]
-
-    monkeypatch.setattr("pfnts.cli.reproduce.calibrated_with_bar", calibrated)
-    coverage = ("reproduce", "coverage", "--out", tmp_path)
-    assert "Coverage diagnostics are in" in pfnts(*coverage, "--quick")
-    assert "Coverage diagnostics were made before" in pfnts(*coverage, "--quick")
-    assert "Coverage diagnostics are in" in pfnts(*coverage)
-    assert asked == [(16, 64, 256), (16, 64, 256, 1024)]
-    assert (tmp_path / "coverage" / "coverage.md").exists()
+    monkeypatch.setattr("pfnts.cli.reproduce._CALIBRATED", ("linear",))
+    monkeypatch.setattr("pfnts.cli.reproduce.QUICK_SIZES", (8,))
+    monkeypatch.setattr(
+        calibration_bart, "bart_interval", lambda history, level: (history.means, history.means)
+    )
+    coverage = ("reproduce", "coverage", "--quick", "--workers", "1", "--out", tmp_path)
+    assert "4 cells, of which 0 were finished before." in pfnts(*coverage)
+    assert "4 cells, of which 4 were finished before." in pfnts(*coverage)
+    assert "BART | 1.000" in (tmp_path / "coverage" / "coverage.md").read_text()
     assert "Coverage" in (tmp_path / "report" / "index.html").read_text()
 
 

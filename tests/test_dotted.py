@@ -13,12 +13,10 @@ from typer.testing import CliRunner
 
 from pfnts import PFNTS, backbones, dotted, environments, policies
 from pfnts.cli import app
-from pfnts.experiments import PolicySpec, RunSpec, RunStore, plan, run_all
+from pfnts.experiments import PolicySpec, RunSpec, RunStore, job, plan, run_all
 from pfnts.experiments.engines import LocalEngine
-from pfnts.experiments.ope_runs import ReplaySpec
 from pfnts.experiments.report import write_report
-from pfnts.experiments.reproduce import reproduction
-from pfnts.experiments.store import producer
+from pfnts.reproduction import reproduction
 
 POLICY = """
 import numpy as np
@@ -159,29 +157,28 @@ def spec(name: str = "own_policy.Sticky", scenario: str = "own_scenario.COINS") 
     ],
 )
 def test_edited_file_makes_another_run(edited: str, which: RunSpec, found: Path) -> None:
-    before, replayed = RunStore(found).folder(which), ReplaySpec("0", which.policy, "none", 0, 1).key()
-    assert RunStore(found).folder(which) == before
+    before, decided = job(which).key, which.policy.decided_by()
+    assert job(which).key == before
     forget()
-    assert RunStore(found).folder(which) == before, "a new process finds the run"
+    assert job(which).key == before, "a new process finds the run"
     (found / edited).write_text((found / edited).read_text() + "\n# edited\n")
-    assert RunStore(found).folder(which) == before, "the module at hand is the old one"
+    assert job(which).key == before, "the module at hand is the old one"
     forget()
-    assert RunStore(found).folder(which) != before
-    if edited != "own_scenario.py":
-        assert ReplaySpec("0", which.policy, "none", 0, 1).key() != replayed
+    assert job(which).key != before
+    assert (which.policy.decided_by() != decided) == (edited != "own_scenario.py")
 
 
 def test_named_parts_have_no_sources() -> None:
-    assert "sources" not in producer(RunSpec("wheel-0.5", PolicySpec("uniform"), 20, 0, 1))
+    assert not {"sources", "data"} & set(job(RunSpec("wheel-0.5", PolicySpec("uniform"), 20, 0, 1)).producer)
 
 
 def test_processes_find_the_modules_and_the_store_keeps_the_runs(found: Path) -> None:
     own = [PolicySpec.of("own_policy.Sticky", favourite=1), PolicySpec("uniform")]
     specs = plan(scenarios=["own_scenario.COINS"], policies=own, horizon=20, replications=1, seed=1)
     store = RunStore(found / "runs")
-    here = {run.spec: run.trajectory.total_regret for run in run_all(specs)}
+    here = {run.spec: run.result.total_regret for run in run_all(specs)}
     there = {
-        run.spec: run.trajectory.total_regret
+        run.spec: run.result.total_regret
         for run in run_all(specs, store=store, engine=LocalEngine(workers=2))
     }
     assert there == here

@@ -1,11 +1,33 @@
 """Contextual bandits that just work on tabular data."""
 
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from pfnts.contexts import Schema
 from pfnts.policies import PFNTS, Decision, Policy
 from pfnts.simulation import Trajectory, simulate
 
+if TYPE_CHECKING:
+    from pfnts.regressor import PFNRegressor
+
 __version__ = version("pfnts")
 
-__all__ = ["PFNTS", "Decision", "Policy", "Schema", "Trajectory", "__version__", "simulate"]
+__all__ = [
+    "PFNTS",
+    "Decision",
+    "PFNRegressor",
+    "Policy",
+    "Schema",
+    "Trajectory",
+    "__version__",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # It needs scikit-learn, which the rest does not.
+    if name == "PFNRegressor":
+        from pfnts.regressor import PFNRegressor
+
+        return PFNRegressor
+    raise AttributeError(f"module 'pfnts' has no attribute {name!r}")

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from pfnts import environments
-from pfnts.experiments import FailedRunsError, PolicySpec, Run, RunSpec, RunStore, plan, run_all
-from pfnts.experiments import runner as runner_module
-from pfnts.experiments.engines import Failure
+from pfnts.experiments import FailedRunsError, Job, PolicySpec, Run, RunStore, job, plan, run_all
+from pfnts.experiments import simulations as runner_module
+from pfnts.experiments import spec as spec_module
+from pfnts.experiments.jobs import Failure
+from pfnts.experiments.store import OtherDataError
 
 SPECS = plan(
     scenarios=["friedman", "linear"], policies=[PolicySpec("uniform")], horizon=25, replications=2, seed=3
@@ -24,25 +26,25 @@ def test_finished_runs_are_not_run_again(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(runner_module, "simulate", lambda *a, **k: pytest.fail("ran a finished run again"))
     second = list(run_all(SPECS, store=store))
     assert [each.spec for each in second] == [each.spec for each in first] == SPECS
-    assert [each.trajectory.seconds for each in second] == [each.trajectory.seconds for each in first]
+    assert [each.result.seconds for each in second] == [each.result.seconds for each in first]
 
 
 def test_interruption_keeps_what_was_finished(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
 
-    def interrupt_the_third(spec: RunSpec, rounds: int, regret: float) -> None:
-        if spec == SPECS[2]:
+    def interrupt_the_third(under_way: Job, rounds: int, regret: float) -> None:
+        if under_way.spec == SPECS[2]:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         list(run_all(SPECS, store=store, listener=interrupt_the_third))
-    assert [spec in store for spec in SPECS] == [True, True, False, False]
+    assert [job(spec) in store for spec in SPECS] == [True, True, False, False]
     assert len(list(run_all(SPECS, store=store))) == 4
 
 
 def test_listener_hears_the_start_and_the_end_of_every_run() -> None:
-    heard: list[tuple[RunSpec, int]] = []
-    list(run_all(SPECS, listener=lambda spec, rounds, regret: heard.append((spec, rounds))))
+    heard: list[tuple[object, int]] = []
+    list(run_all(SPECS, listener=lambda job, rounds, regret: heard.append((job.spec, rounds))))
     assert heard == [(spec, rounds) for spec in SPECS for rounds in (0, 25)]
 
 
@@ -61,9 +63,9 @@ def test_failure_is_told_at_once_and_raised_when_all_others_are_kept(
     runs = run_all(SPECS, store=store, on_failure=told.append)
     with pytest.raises(FailedRunsError, match=r"2 of the runs failed: friedman, uniform, replication 0"):
         made.extend(runs)
-    assert [failure.spec for failure in told] == SPECS[:2]
+    assert [failure.job.spec for failure in told] == SPECS[:2]
     assert [each.spec for each in made] == SPECS[2:]
-    assert [spec in store for spec in SPECS] == [False, False, True, True]
+    assert [job(spec) in store for spec in SPECS] == [False, False, True, True]
     monkeypatch.undo()
     assert len(list(run_all(SPECS, store=store))) == 4
 
@@ -72,14 +74,49 @@ def test_run_planned_twice_is_made_once() -> None:
     assert [each.spec for each in run_all([*SPECS, *SPECS])] == SPECS
 
 
-def test_run_that_met_other_rounds_than_those_beside_it_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_key_of_a_run_is_worked_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = RunStore(tmp_path)
-    list(run_all(SPECS, store=store))
-    more = plan(scenarios=["linear"], policies=[PolicySpec("ts")], horizon=25, replications=1, seed=3)
-    elsewhere = environments.make("linear", horizon=25, rng=np.random.default_rng(99))
-    monkeypatch.setattr(environments, "make", lambda *a, **k: elsewhere)
-    with pytest.raises(FailedRunsError, match="linear, ts, replication 0: it met other rounds than"):
-        list(run_all([*SPECS, *more], store=store))
-    assert more[0] not in store
+    asked: list[str] = []
+    settings_of = spec_module.settings_of
+
+    def counted(*arguments: Any) -> Any:
+        asked.append("settings")
+        return settings_of(*arguments)
+
+    monkeypatch.setattr(spec_module, "settings_of", counted)
+    assert len(list(run_all(SPECS, store=store))) == len(asked) == 4
+    assert len(list(run_all(SPECS, store=store))) == 4
+    assert len(asked) == 8
+
+
+TABLE = "weight,coat,adult\n" + "".join(f"{i % 7},{'ab'[i % 2]},{'cd'[i % 3 == 0]}\n" for i in range(40))
+
+
+def test_other_table_of_the_same_name_is_refused_beside_the_first(tmp_path: Path) -> None:
+    data, store = tmp_path / "data", RunStore(tmp_path / "runs")
+    data.mkdir()
+    (data / "adult.csv").write_text(TABLE)
+    specs = plan(
+        scenarios=["openml-adult"], policies=[PolicySpec("uniform")], horizon=25, replications=1, seed=3
+    )
+    assert len(list(run_all(specs, inputs=data, store=store))) == 1
+    assert len(list(run_all(specs, inputs=data, store=store))) == 1
+    (data / "adult.csv").write_text(TABLE + "3,b,c\n")
+    more = plan(scenarios=["openml-adult"], policies=[PolicySpec("ts")], horizon=25, replications=1, seed=3)
+    with pytest.raises(OtherDataError, match=r"openml-adult must be the same data in all runs of .*folder"):
+        list(run_all(more, inputs=data, store=store))
+    assert len(list(store)) == 1
+
+
+def test_table_of_ones_own_is_played_and_its_content_is_part_of_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "pets.csv"
+    path.write_text(TABLE)
+    policies = [PolicySpec("lin-ts"), PolicySpec("uniform")]
+    specs = plan(scenarios=[f"{path}:adult"], policies=policies, horizon=500, replications=2, seed=3)
+    runs = list(run_all(specs, store=RunStore(tmp_path / "runs")))
+    assert [each.result.horizon for each in runs] == [40] * 4
+    by_hand = environments.from_csv(path, "adult", horizon=500, rng=specs[0].generators()[0])
+    np.testing.assert_array_equal(runs[0].result.rewards, by_hand.rewards[np.arange(40), runs[0].result.arms])
+    before = job(specs[0]).key
+    path.write_text(TABLE.replace("6,a", "5,a"))
+    assert job(specs[0]).key != before

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pfnts.encodings.track import Snapshot
 
 from pfnts.backbones import LinearBackbone
-from pfnts.experiments import calibration
+from pfnts.experiments import LocalEngine, RunStore, calibration
 from pfnts.experiments.calibration import (
     SIZES,
     TASKS,
@@ -24,12 +24,11 @@ from pfnts.experiments.calibration import (
     calibrate,
     draw_history,
 )
-from pfnts.experiments.calibration_cells import calibrate_cells
 from pfnts.experiments.calibration_report import (
     by_method,
     coverage_figure,
     coverage_markdown,
-    write_coverage_csv,
+    write_calibration,
 )
 from pfnts.posterior import SubCLT
 
@@ -75,7 +74,7 @@ def history(rng: np.random.Generator, size: int = 64) -> History:
 def test_the_papers_setting_is_the_default() -> None:
     assert TASKS == ("linear", "friedman")
     assert SIZES == (16, 64, 256, 1024)
-    widths = [draw_history(task, 16, number=0, queries=50, seed=42).X.shape[1] for task in TASKS]
+    widths = [draw_history(task, 16, number=0, seed=42).X.shape[1] for task in TASKS]
     assert widths == [10, 5]
 
 
@@ -111,10 +110,10 @@ def test_coverage_and_length_of_one_replication(monkeypatch: pytest.MonkeyPatch)
 
     def half_right(_: Any, given: History) -> dict[str, Any]:
         centre = given.means + np.where(np.arange(50) < 25, 0.0, 3.0)
-        return {"subclt": (centre - 1, centre + 1)}
+        return dict.fromkeys(("subclt", "shrunk"), (centre - 1, centre + 1))
 
     monkeypatch.setattr(calibration, "backbone_intervals", half_right)
-    (row,) = calibrate(backbones=["linear"], bart=False, tasks=["linear"], sizes=[16], replications=1)
+    row, _ = calibrate(backbones=["linear"], bart=False, tasks=["linear"], sizes=[16], replications=1)
     assert (row.coverage, row.length) == (0.5, 2.0)
     assert math.isnan(row.coverage_error)
     assert row.method == "linear, subclt"
@@ -135,42 +134,51 @@ def test_exact_model_covers_about_as_often_as_it_says() -> None:
 
 
 def test_every_method_meets_the_same_histories_and_every_replication_another() -> None:
-    first, again, other = (draw_history("linear", 64, number=n, queries=50, seed=42) for n in (0, 0, 1))
+    first, again, other = (draw_history("linear", 64, number=n, seed=42) for n in (0, 0, 1))
     np.testing.assert_array_equal(first.y, again.y)
     np.testing.assert_array_equal(first.means, again.means)
     assert not np.isclose(first.means, other.means).any()
     assert first.seed == again.seed != other.seed
     alone, together = (
         calibrate(backbones=names, bart=False, tasks=["friedman"], sizes=[16], replications=2)
-        for names in (["linear"], [Oracle(step=0.1), "linear"])
+        for names in (["linear"], ["embedded", "linear"])
     )
     pairs = [(row.coverage, row.length) for row in together if row.model == "linear"]
     assert pairs == [(row.coverage, row.length) for row in alone]
 
 
-def test_listener_hears_of_every_fit() -> None:
-    heard: list[tuple[str, int, int, str]] = []
+def test_listener_hears_of_every_replication() -> None:
+    heard: list[tuple[str, int]] = []
     calibrate(
         backbones=["linear"],
         bart=False,
         sizes=[16],
         replications=2,
-        listener=lambda *what: heard.append(what),
+        listener=lambda job, done, share: heard.append((job.spec.task, done)),
     )
-    assert heard == [(task, 16, number, "linear") for task in TASKS for number in (0, 1)]
+    assert heard == [(task, number) for task in TASKS for number in (0, 1, 2)]
+
+
+def test_backbone_is_handed_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, str]] = []
+    monkeypatch.setattr(
+        calibration.known_backbones, "load", lambda name, **options: asked.append(options) or LinearBackbone()
+    )
+    calibration._loaded.cache_clear()
+    try:
+        calibrate(backbones=["embedded"], bart=False, sizes=[16], replications=1, device="cpu:0")
+    finally:
+        calibration._loaded.cache_clear()
+    assert {"device": "cpu:0"} in asked
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"sizes": [2]}, r"sizes must be at least 3, got \[2\]"),
-        ({"replications": 0}, "replications and queries must be positive integers, got 0 and 50"),
+        ({"replications": 0}, "replications must be a positive integer, got 0"),
         ({"tasks": ["openml-adult"]}, "tasks must be scenarios with known mean rewards, got 'openml-adult'"),
         ({"tasks": ["freidman"]}, "scenario must be one of"),
-        (
-            {"backbones": ["linear", "linear"]},
-            r"backbones must have different names, got \['linear', 'linear'\]",
-        ),
         ({"backbones": []}, "backbones must name at least one"),
     ],
 )
@@ -215,7 +223,7 @@ def test_bart_is_asked_for_the_prior_of_chipman_and_others(
 
 
 def test_rows_as_csv_and_markdown(tmp_path: Path) -> None:
-    write_coverage_csv(ROWS, tmp_path / "coverage.csv")
+    write_calibration(ROWS, tmp_path)
     with (tmp_path / "coverage.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert [(line["task"], line["size"]) for line in lines] == [(row.task, str(row.size)) for row in ROWS]
@@ -227,8 +235,7 @@ def test_rows_as_csv_and_markdown(tmp_path: Path) -> None:
 def test_seconds_are_in_a_file_of_their_own(tmp_path: Path) -> None:
     slower = [replace(row, seconds=9.0) for row in ROWS]
     for folder, rows in (("a", ROWS), ("b", slower)):
-        (tmp_path / folder).mkdir()
-        write_coverage_csv(rows, tmp_path / folder / "coverage.csv")
+        write_calibration(rows, tmp_path / folder)
     first, second = ((tmp_path / folder / "coverage.csv").read_bytes() for folder in "ab")
     assert first == second
     with (tmp_path / "b" / "coverage_times.csv").open(newline="") as file:
@@ -256,10 +263,18 @@ def test_picture_needs_rows(tmp_path: Path) -> None:
         coverage_figure([], tmp_path / "coverage.png")
 
 
-def test_cells_in_processes_give_the_rows_of_one_process() -> None:
+def test_cells_in_processes_give_the_rows_of_one_process_and_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: dict[str, Any] = {"backbones": ["linear"], "bart": False, "sizes": [8, 16], "replications": 2}
-    done: list[tuple[str, int]] = []
-    cells = calibrate_cells(**asked, seed=7, workers=2, listener=lambda *cell: done.append(cell))
+    store = RunStore(tmp_path)
+    cells = calibrate(**asked, seed=7, store=store, engine=LocalEngine(workers=2))
     whole = calibrate(**asked, seed=7)
     assert [replace(row, seconds=0.0) for row in cells] == [replace(row, seconds=0.0) for row in whole]
-    assert sorted(done) == [("friedman", 8), ("friedman", 16), ("linear", 8), ("linear", 16)]
+    assert [(row.task, row.size, row.variance) for row in whole[:3]] == [
+        ("linear", 8, "subclt"),
+        ("linear", 8, "shrunk"),
+        ("linear", 16, "subclt"),
+    ]
+    monkeypatch.setattr(calibration, "draw_history", lambda *a, **k: pytest.fail("made a cell again"))
+    assert calibrate(**asked, seed=7, store=store) == cells

@@ -70,7 +70,6 @@ def test_description_survives_json() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"scenario": "lunear"}, "scenario must be one of"),
         ({"horizon": 0}, "horizon must be a positive integer, got 0"),
         ({"replication": -1}, "replication and seed must not be negative, got -1 and 5"),
         ({"seed": -2}, "replication and seed must not be negative, got 2 and -2"),
@@ -102,6 +101,15 @@ def test_every_policy_meets_the_same_environment() -> None:
     }
     np.testing.assert_array_equal(rewards["uniform", 1], rewards["pfn-ts", 1])
     assert not np.array_equal(rewards["uniform", 0], rewards["uniform", 1])
+
+
+def test_plan_refuses_unknown_scenarios_and_tables_that_are_not_there() -> None:
+    for scenario, message in [
+        ("lunear", "scenario must be one of"),
+        ("nowhere.csv:x", "none at nowhere.csv"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            plan(scenarios=[scenario], policies=[UNIFORM], horizon=5, replications=1, seed=1)
 
 
 def test_plan_refuses_no_replications() -> None:

@@ -1,24 +1,32 @@
-"""The run store: complete runs or none."""
+"""The run store: complete runs or none, on the disk as in the folder."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pfnts.experiments import CorruptRunError, PolicySpec, RunSpec, RunStore, run
+from pfnts.experiments import CorruptRunError, Job, PolicySpec, RunSpec, RunStore, job, run
+from pfnts.experiments import files as files_module
+from pfnts.experiments import jobs as jobs_module
 from pfnts.experiments import store as store_module
+from pfnts.experiments.outcomes import read_outcomes
+from pfnts.experiments.report import write_report
 from pfnts.experiments.spec import Option
-from pfnts.experiments.store import run_key
 from pfnts.policies import PFNTS, Shrunk
 from pfnts.simulation import Trajectory
 
 SPEC = RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=0, seed=42)
+ARRAYS = ("arms", "rewards", "regret", "propensities", "fixed")
 
 
 @pytest.fixture
@@ -31,158 +39,236 @@ def trajectory() -> Trajectory:
     return run(SPEC)
 
 
-def test_what_is_saved_is_loaded(store: RunStore, trajectory: Trajectory) -> None:
-    assert SPEC not in store
-    store.save(SPEC, trajectory)
-    assert SPEC in store
-    loaded = store.load(SPEC)
-    for name in ("arms", "rewards", "regret", "propensities", "fixed"):
+@pytest.fixture(scope="module")
+def done() -> Job:
+    return job(SPEC)
+
+
+def pfn_ts(**options: Option) -> Job:
+    return job(replace(SPEC, policy=PolicySpec.of("pfn-ts", **options)))
+
+
+def test_what_is_saved_is_loaded(store: RunStore, done: Job, trajectory: Trajectory) -> None:
+    assert done not in store
+    store.save(done, trajectory)
+    assert done in store
+    loaded = store.load(done)
+    for name in ARRAYS:
         np.testing.assert_array_equal(getattr(loaded, name), getattr(trajectory, name))
     assert loaded.seconds == trajectory.seconds
 
 
-def test_run_json_says_what_produced_it(store: RunStore, trajectory: Trajectory) -> None:
-    store.save(SPEC, trajectory)
-    parameters = json.loads((store.folder(SPEC) / "run.json").read_text())
-    assert parameters["scenario"] == "friedman"
-    assert parameters["policy"] == {"name": "uniform", "options": {}}
-    assert (parameters["horizon"], parameters["replication"], parameters["seed"]) == (30, 0, 42)
-    assert {"python", "pfnts", "numpy", "scipy", "torch"} <= set(parameters["versions"])
-    assert parameters["machine"]["cores"] >= 1
-    assert parameters["machine"]["cpu"]
-    assert parameters["seconds"] == trajectory.seconds
-    assert parameters["rounds"] == 30
-    assert parameters["producer"] == {
-        "pfnts": parameters["versions"]["pfnts"],
-        "format": "2",
+def test_record_says_what_produced_it(store: RunStore, done: Job, trajectory: Trajectory) -> None:
+    store.save(done, trajectory)
+    about = json.loads((store.folder(done) / "run.json").read_text())
+    assert about["scenario"] == "friedman"
+    assert about["policy"] == {"name": "uniform", "options": {}}
+    assert (about["horizon"], about["replication"], about["seed"]) == (30, 0, 42)
+    assert {"python", "pfnts", "numpy", "scipy", "torch"} <= set(about["versions"])
+    assert about["machine"]["cores"] >= 1
+    assert about["seconds"] == trajectory.seconds
+    assert about["producer"] == {
+        "pfnts": about["versions"]["pfnts"],
+        "code": jobs_module.code_fingerprint(),
+        "format": "3",
         "settings": {"warmup": 0, "explore": 0.0, "schema": None},
     }
-    assert parameters["total_regret"] == pytest.approx(trajectory.total_regret)
 
 
-def test_run_json_names_the_machine_that_made_it(store: RunStore, trajectory: Trajectory) -> None:
+def test_record_names_the_machine_that_made_it(store: RunStore, done: Job, trajectory: Trajectory) -> None:
     elsewhere = {"versions": {"python": "3.99"}, "machine": {"cpu": "abacus", "cores": 96}}
-    store.save(SPEC, trajectory, made=elsewhere)
-    parameters = json.loads((store.folder(SPEC) / "run.json").read_text())
-    assert {name: parameters[name] for name in elsewhere} == elsewhere
+    store.save(done, trajectory, made=elsewhere)
+    about = json.loads((store.folder(done) / "run.json").read_text())
+    assert {name: about[name] for name in elsewhere} == elsewhere
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        RunSpec("friedman2", PolicySpec("uniform"), horizon=30, replication=0, seed=42),
-        RunSpec("friedman", PolicySpec.of("pfn-ts", backbone="linear"), horizon=30, replication=0, seed=42),
-        RunSpec("friedman", PolicySpec("uniform"), horizon=31, replication=0, seed=42),
-        RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=1, seed=42),
-        RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=0, seed=43),
+        replace(SPEC, scenario="friedman2"),
+        replace(SPEC, policy=PolicySpec.of("pfn-ts", backbone="linear")),
+        replace(SPEC, horizon=31),
+        replace(SPEC, replication=1),
+        replace(SPEC, seed=43),
     ],
 )
-def test_anything_different_is_another_run(other: RunSpec, store: RunStore, trajectory: Trajectory) -> None:
-    store.save(SPEC, trajectory)
-    assert other not in store
-
-
-@pytest.mark.parametrize("producer", [{"pfnts": "9.9"}, {"pfnts": "0.1.0", "backbone": "embedded:abc"}])
-def test_another_version_or_other_weights_is_another_run(
-    producer: dict[str, str], store: RunStore, trajectory: Trajectory, monkeypatch: pytest.MonkeyPatch
+def test_anything_different_is_another_run(
+    other: RunSpec, store: RunStore, done: Job, trajectory: Trajectory
 ) -> None:
-    store.save(SPEC, trajectory)
-    monkeypatch.setattr(store_module, "producer", lambda spec: producer)
-    assert SPEC not in store
+    store.save(done, trajectory)
+    assert job(other) not in store
+
+
+def test_changed_source_of_the_package_is_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: Job
+) -> None:
+    """A copy of the package, a comment in one of its policies changed."""
+    copy = tmp_path / "pfnts"
+    shutil.copytree(Path(jobs_module.pfnts.__path__[0]), copy, ignore=shutil.ignore_patterns("*.safetensors"))
+    monkeypatch.setattr(jobs_module.pfnts, "__path__", [str(copy)])
+
+    def key() -> str:
+        jobs_module.code_fingerprint.cache_clear()
+        return job(SPEC).key
+
+    try:
+        assert key() == done.key
+        for printed in ("cli/run.py", "experiments/report/page.py", "reproduction/paper.py"):
+            (copy / printed).write_text((copy / printed).read_text() + "\n# changed\n")
+        assert key() == done.key, "what only prints decides nothing"
+        lin_ts = copy / "policies" / "lin_ts.py"
+        lin_ts.write_text(lin_ts.read_text() + "\n# changed\n")
+        assert key() != done.key
+    finally:
+        jobs_module.code_fingerprint.cache_clear()
 
 
 @pytest.mark.parametrize(
     "options", [{"refresh": 1.5}, {"base": 2}, {"variance": "shrunk"}, {"device": "cpu"}]
 )
 def test_default_said_aloud_is_the_same_run(options: dict[str, Option]) -> None:
-    said = RunSpec("friedman", PolicySpec.of("pfn-ts", **options), horizon=30, replication=0, seed=42)
-    assert run_key(said) == run_key(replace(said, policy=PolicySpec("pfn-ts")))
+    assert pfn_ts(**options).key == pfn_ts().key
 
 
 @pytest.mark.parametrize("options", [{"refresh": 2}, {"base": 3}, {"variance": "subclt"}, {"device": "cuda"}])
 def test_option_other_than_the_default_is_another_run(options: dict[str, Option]) -> None:
-    said = RunSpec("friedman", PolicySpec.of("pfn-ts", **options), horizon=30, replication=0, seed=42)
-    assert run_key(said) != run_key(replace(said, policy=PolicySpec("pfn-ts")))
+    assert pfn_ts(**options).key != pfn_ts().key
 
 
 @pytest.mark.parametrize(("maker", "option", "value"), [(PFNTS, "refresh", 1.75), (Shrunk, "nu0", 7.0)])
 def test_changed_default_is_another_run(
     maker: type, option: str, value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = RunSpec("friedman", PolicySpec("pfn-ts"), horizon=30, replication=0, seed=42)
-    before = run_key(spec)
+    before = pfn_ts().key
     with monkeypatch.context() as changed:
         changed.setitem(maker.__init__.__kwdefaults__, option, value)  # type: ignore[misc]
-        assert run_key(spec) != before
-    assert run_key(spec) == before
+        assert pfn_ts().key != before
+    assert pfn_ts().key == before
 
 
-def test_iterating_reads_everything_back(store: RunStore, trajectory: Trajectory) -> None:
-    second = RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=1, seed=42)
-    store.save(SPEC, trajectory)
+def test_iterating_reads_everything_back(store: RunStore, done: Job, trajectory: Trajectory) -> None:
+    second = job(replace(SPEC, replication=1))
+    store.save(done, trajectory)
     store.save(second, trajectory)
-    assert {each.spec for each in store} == {SPEC, second}
+    assert {each.spec for each in store} == {SPEC, second.spec}
 
 
-def test_empty_store_has_no_runs(store: RunStore) -> None:
+def test_empty_store_has_no_runs(store: RunStore, done: Job) -> None:
     assert list(store) == []
     with pytest.raises(KeyError, match="no such run"):
-        store.load(SPEC)
+        store.load(done)
 
 
 def test_interrupted_save_leaves_nothing_behind(
-    store: RunStore, trajectory: Trajectory, monkeypatch: pytest.MonkeyPatch
+    store: RunStore, done: Job, trajectory: Trajectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*arguments: object, **arrays: object) -> None:
+    def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(np, "savez_compressed", interrupted)
+    monkeypatch.setattr(store_module, "write_file", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        store.save(SPEC, trajectory)
-    assert SPEC not in store
+        store.save(done, trajectory)
+    assert done not in store
     assert list(store.root.iterdir()) == []
 
 
-def test_unfinished_folder_of_a_killed_process_is_ignored(store: RunStore, trajectory: Trajectory) -> None:
-    store.save(SPEC, trajectory)
-    (store.root / ".unfinished-a_b_c_d").mkdir()
+def test_nothing_is_named_before_it_is_on_the_disk(
+    store: RunStore, done: Job, trajectory: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that keeps only what was synced before the power went, at any moment."""
+    synced: set[tuple[int, int]] = set()  # inode and, for a file, its size at the time
+    fsync = os.fsync
+
+    def watched_fsync(handle: int) -> None:
+        status = os.fstat(handle)
+        synced.add((status.st_ino, -1 if stat.S_ISDIR(status.st_mode) else status.st_size))
+        fsync(handle)
+
+    def assert_on_disk(path: Path) -> None:
+        status = path.stat()
+        assert (status.st_ino, -1 if path.is_dir() else status.st_size) in synced, path.name
+
+    rename, replaced = Path.rename, os.replace
+
+    def watched_rename(self: Path, target: Path) -> Path:
+        for each in (self, *self.iterdir()):
+            assert_on_disk(each)
+        return rename(self, target)
+
+    def watched_replace(source: str, target: Path) -> None:
+        assert_on_disk(Path(source))
+        replaced(source, target)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "replace", watched_replace)
+    monkeypatch.setattr(Path, "rename", watched_rename)
+    store.save(done, trajectory)
+    assert_on_disk(store.root)
+
+
+def test_unfinished_folder_of_a_killed_process_is_ignored(
+    store: RunStore, done: Job, trajectory: Trajectory
+) -> None:
+    store.save(done, trajectory)
+    shutil.copytree(store.folder(done), store.root / ".unfinished-a_b_c_d")
     assert [each.spec for each in store] == [SPEC]
 
 
-def test_tidying_removes_only_what_is_abandoned(store: RunStore, trajectory: Trajectory) -> None:
-    store.save(SPEC, trajectory)
+def test_other_folders_in_the_store_are_left_alone(
+    store: RunStore, done: Job, trajectory: Trajectory
+) -> None:
+    store.save(done, trajectory)
+    page = write_report(store.root, store.root / "report_for_the_team", figures=False)
+    assert [each.spec for each in store] == [SPEC]
+    assert write_report(store.root, page.parent, figures=False) == page
+
+
+def test_tidying_removes_only_what_is_abandoned(store: RunStore, done: Job, trajectory: Trajectory) -> None:
+    store.save(done, trajectory)
     recent, abandoned = store.root / ".unfinished-recent", store.root / ".unfinished-abandoned"
     recent.mkdir()
     abandoned.mkdir()
-    (abandoned / "trajectory.npz").touch()
+    (abandoned / "arrays.npz").touch()
     os.utime(abandoned, (0, 0))
     store.tidy()
     assert recent.is_dir()
     assert not abandoned.exists()
-    assert SPEC in store
+    assert done in store
 
 
-def test_saving_again_keeps_the_first(store: RunStore, trajectory: Trajectory) -> None:
-    store.save(SPEC, trajectory)
-    before = (store.folder(SPEC) / "run.json").read_bytes()
-    later = Trajectory(
-        arms=trajectory.arms,
-        rewards=trajectory.rewards,
-        regret=trajectory.regret,
-        propensities=trajectory.propensities,
-        fixed=trajectory.fixed,
-        seconds=99.0,
-    )
-    store.save(SPEC, later)
-    assert (store.folder(SPEC) / "run.json").read_bytes() == before
+def test_saving_again_keeps_the_first(store: RunStore, done: Job, trajectory: Trajectory) -> None:
+    store.save(done, trajectory)
+    before = (store.folder(done) / "run.json").read_bytes()
+    store.save(done, replace(trajectory, seconds=99.0))
+    assert (store.folder(done) / "run.json").read_bytes() == before
     assert len(list(store.root.iterdir())) == 1
 
 
-def test_run_of_an_earlier_format_is_refused_by_its_number(store: RunStore, trajectory: Trajectory) -> None:
-    store.save(SPEC, trajectory)
-    path = store.folder(SPEC) / "run.json"
-    path.write_text(path.read_text().replace('"format": "2"', '"format": "1"'))
-    with pytest.raises(CorruptRunError, match="written in format 1, where this version reads format 2"):
+def rewritten(store: RunStore, done: Job, **changes: Any) -> Path:
+    folder = store.folder(done)
+    about = json.loads((folder / "run.json").read_text())
+    about["producer"] |= changes
+    for later in ("kind", "arrays"):
+        del about[later]
+    (folder / "run.json").write_text(json.dumps(about))
+    return folder
+
+
+def test_run_of_version_0_1_is_read(store: RunStore, done: Job, trajectory: Trajectory) -> None:
+    store.save(done, trajectory)
+    folder = rewritten(store, done, format="2")
+    (folder / "arrays.npz").rename(folder / "trajectory.npz")
+    (found,) = store
+    assert found.spec == SPEC
+    np.testing.assert_array_equal(found.result.arms, trajectory.arms)
+
+
+def test_run_of_an_unknown_format_is_refused_by_its_number(
+    store: RunStore, done: Job, trajectory: Trajectory
+) -> None:
+    store.save(done, trajectory)
+    rewritten(store, done, format="1")
+    with pytest.raises(CorruptRunError, match="written in format 1, where this version reads 2 and 3"):
         list(store)
 
 
@@ -191,15 +277,71 @@ def test_run_of_an_earlier_format_is_refused_by_its_number(store: RunStore, traj
     [
         lambda folder: (folder / "run.json").write_text("{"),
         lambda folder: (folder / "run.json").write_text("{}"),
-        lambda folder: (folder / "trajectory.npz").write_bytes(b"PK\x03\x04"),
-        lambda folder: (folder / "trajectory.npz").write_bytes(b""),
-        lambda folder: (folder / "trajectory.npz").unlink(),
+        lambda folder: (folder / "run.json").write_text("[]"),
+        lambda folder: (folder / "arrays.npz").write_bytes(b"PK\x03\x04"),
+        lambda folder: (folder / "arrays.npz").write_bytes(b""),
+        lambda folder: (folder / "arrays.npz").unlink(),
     ],
 )
-def test_damaged_run_is_named_with_its_remedy(
-    damage: Callable[[Path], None], store: RunStore, trajectory: Trajectory
+def test_damaged_run_is_named_with_its_remedy_and_stops_no_report(
+    damage: Callable[[Path], object], store: RunStore, done: Job, trajectory: Trajectory
 ) -> None:
-    store.save(SPEC, trajectory)
-    damage(store.folder(SPEC))
+    for each in (done, job(replace(SPEC, replication=1))):
+        store.save(each, trajectory)
+    damage(store.folder(done))
     with pytest.raises(CorruptRunError, match=r"friedman_uniform_0_\w+ must hold a finished run.*delete it"):
-        store.load(SPEC)
+        store.load(done)
+    page = write_report(store.root, figures=False).read_text()
+    assert f"Damaged and left out: {store.folder(done).name}. Delete them to run them anew." in page
+    assert "1 run." in page
+
+
+def test_every_flipped_byte_is_noticed(
+    store: RunStore, done: Job, trajectory: Trajectory, rng: np.random.Generator
+) -> None:
+    store.save(done, trajectory)
+    folder = store.folder(done)
+    original = (folder / "arrays.npz").read_bytes()
+    for kept_sum in (True, False):
+        if not kept_sum:
+            # Version 0.1 had no sum: there whatever the archive itself notices must be told in one way.
+            rewritten(store, done)
+        for place in rng.integers(len(original), size=200):
+            flipped = bytearray(original)
+            flipped[place] ^= 1 << int(rng.integers(8))
+            (folder / "arrays.npz").write_bytes(flipped)
+            if kept_sum:
+                with pytest.raises(CorruptRunError):
+                    store.load(done)
+                continue
+            try:
+                store.load(done)
+            except CorruptRunError:
+                continue
+
+
+def test_full_disk_is_said_in_a_sentence(
+    store: RunStore, done: Job, trajectory: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files_module.os, "fsync", full)
+    with pytest.raises(OSError, match=r"friedman, uniform, replication 0 cannot be kept .*make room"):
+        store.save(done, trajectory)
+    assert list(store.root.iterdir()) == []
+
+
+def test_folder_of_runs_must_not_be_a_file(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("mine")
+    with pytest.raises(ValueError, match="the folder of runs must be a folder, there is a file at"):
+        RunStore(tmp_path / "runs")
+
+
+def test_long_and_odd_names_make_folders(store: RunStore, trajectory: Trajectory) -> None:
+    spec = replace(SPEC, scenario="../data/pets & co.csv:p/t", policy=PolicySpec("mine." + "P" * 240))
+    odd = Job(spec, {"format": "3"})
+    store.save(odd, trajectory)
+    assert odd in store
+    assert store.folder(odd).parent == store.root
+    assert read_outcomes(store)[0][0].spec == spec

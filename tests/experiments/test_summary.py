@@ -47,8 +47,3 @@ def test_scenarios_and_horizons_are_kept_apart() -> None:
         ("linear", 4, 2.0),
         ("friedman", 5, 3.0),
     ]
-
-
-def test_published_figure_appears_for_its_horizon_only() -> None:
-    rows = summarize([finished(replication=0, regret=1), finished(replication=0, regret=1, horizon=10_000)])
-    assert [row.published for row in rows] == [None, 233.0]

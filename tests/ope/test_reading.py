@@ -112,10 +112,43 @@ def test_times_with_and_without_zone_are_not_mixed() -> None:
         dated(["2026-03-01T08:30Z", "2026-03-01T08:30", "2026-03-01T08:30"])
 
 
-def test_context_is_every_column_without_another_role(tmp_path: Path) -> None:
+def test_context_is_every_column_without_another_role_that_describes_a_round(tmp_path: Path) -> None:
     roles = Roles(action="sent", reward="opened", propensity="p", cluster="who", time="day")
-    log = read_log(written(tmp_path, GOOD), roles)
-    assert log.features == ("age", "plan=free", "plan=paid", "p_no", "p_yes")
+    with pytest.warns(UserWarning, match=r"'p_no' \(a propensity\), 'p_yes' \(a propensity\)"):
+        log = read_log(written(tmp_path, GOOD), roles)
+    assert log.features == ("age", "plan=free", "plan=paid")
+
+
+def test_ids_dates_and_propensities_are_contexts_only_where_they_are_named(tmp_path: Path) -> None:
+    rows = [
+        f"{i},u{i},2026-03-{1 + i % 28:02},{i % 7},{i % 2},{0.25 + i % 2 / 2},{0.75 - i % 2 / 2},{i % 9}"
+        for i in range(300)
+    ]
+    path = written(tmp_path, "\n".join(["visit_id,user,day,a,r,p,q,age", *rows]) + "\n")
+    with pytest.warns(UserWarning, match="left out") as caught:
+        log = read_log(path, Roles(action="a", reward="r", propensity="p"))
+    assert log.features == ("q", "age")
+    assert caught[0].filename == __file__
+    left_out = "left out of the contexts: 'visit_id' (an id), 'user' (an id), 'day' (a date); name those"
+    assert left_out in str(caught[0].message)
+    asked = Roles(action="a", reward="r", propensity="p", context=("visit_id", "day", "q"))
+    log = read_log(path, asked)
+    assert log.features == ("visit_id", "day", "q")
+    assert log.contexts[1].tolist() == [1, 20514, 0.25]
+    with pytest.raises(
+        BadLogError, match="column 'user' must hold at most 64 categories that repeat, got 300"
+    ):
+        read_log(path, Roles(action="a", reward="r", propensity="p", context=("user",)))
+
+
+def test_actions_and_people_that_became_floats_are_the_same(tmp_path: Path) -> None:
+    columns = {"a": [0, 1, 0], "r": [0.0, 1.0, 0.0], "p": [0.5] * 3, "x": [1, 2, 3], "who": [7, 8, 7]}
+    roles = Roles(action="a", reward="r", propensity="p", cluster="who")
+    floats = {name: [float(value) for value in values] for name, values in columns.items()}
+    texts = {name: [str(value) for value in values] for name, values in floats.items()}
+    expected = log_from_columns(columns, roles)
+    for same in (floats, texts, pd.DataFrame(columns), pd.DataFrame(floats)):
+        assert log_from_columns(same, roles).fingerprint() == expected.fingerprint()
 
 
 def test_compressed_file_reads_the_same(tmp_path: Path) -> None:
@@ -138,14 +171,6 @@ def test_parquet_reads_the_same(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD)
     pandas.read_csv(path).to_parquet(tmp_path / "log.parquet")
     assert read_log(tmp_path / "log.parquet", ROLES).fingerprint() == read_log(path, ROLES).fingerprint()
-
-
-def test_parquet_without_its_extra_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(ImportError, match=r'pip install "pfnts\[bench\]"'):
-        read_log(tmp_path / "log.parquet", ROLES)
 
 
 def replaced(line: int, old: str, new: str) -> str:
@@ -214,7 +239,11 @@ BAD = {
         "row 4: time must not run backwards within each",
     ),
     "missing person": (replaced(5, "u3", ""), BY_COLUMN, "row 5: column 'who' must not be empty"),
-    "infinite context": (replaced(2, "41", "1e999"), BY_COLUMN, "row 2: context must be finite or missing"),
+    "infinite context": (
+        replaced(2, "41", "1e999"),
+        BY_COLUMN,
+        "row 2: context column 'age' must be fin",
+    ),
 }
 
 

@@ -7,30 +7,18 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.ope import replay, simulated_drinkless, snips
-from pfnts.policies import PFNTS, Uniform, make
-
-
-class Recording(Uniform):
-    """Chooses at random and remembers what it was told."""
-
-    def __init__(self, arms: list[str]) -> None:
-        super().__init__(arms)
-        self.told: list[tuple[bytes, str, float]] = []
-
-    def update(self, context: object, *, arm: object, reward: object) -> None:
-        super().update(context, arm=arm, reward=reward)
-        self.told.append((np.asarray(context).tobytes(), str(arm), float(reward)))  # type: ignore[arg-type]
+from pfnts.policies import PFNTS, Choices, Uniform, make
 
 
 def test_policy_learns_exactly_the_matched_rounds(rng: Generator) -> None:
     log = simulated_drinkless(rng=rng, people=20, days=5)
-    policy = Recording(list(log.arms))
+    policy = Uniform(list(log.arms))
     done = replay(policy, log, rng=rng)
     expected = [
-        (log.contexts[t].tobytes(), str(log.logged(t)), float(log.rewards[t]))
+        (log.contexts[t].tobytes(), log.logged(t), float(log.rewards[t]))
         for t in np.flatnonzero(done.matched)
     ]
-    assert policy.told == expected
+    assert [(np.asarray(e.context).tobytes(), e.arm, e.value) for e in policy.events] == expected  # type: ignore[union-attr]
     np.testing.assert_array_equal(done.matched, done.proposals == log.actions)
     assert 0 < done.matches < log.rounds
 
@@ -39,10 +27,9 @@ def test_order_of_the_policy_s_arms_does_not_matter(rng: Generator) -> None:
     log = simulated_drinkless(rng=rng, people=20, days=5)
 
     class First(Uniform):
-        def _choose(self, X, eligible, *, rng):  # type: ignore[no-untyped-def]
-            from pfnts.policies import Choice
-
-            return [Choice(0, np.eye(self.n_arms)[0]) for _ in X]
+        def _choose(self, X, arms, eligible, uniforms):  # type: ignore[no-untyped-def]
+            first = np.zeros(len(X), dtype=int)
+            return Choices(first, np.eye(self.n_arms)[first])
 
     done = replay(First(["new", "none", "standard"]), log, rng=rng)
     assert (done.propensities == np.array([0.0, 0.0, 1.0])).all()

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import httpx
 
+import pfnts
+
 _PROGRAM = """
 import json, sys
 from pfnts.service.engine import Limits
@@ -32,11 +34,14 @@ class Service:
         self.start()
 
     def start(self) -> None:
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        environment = os.environ | {
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": str(Path(pfnts.__file__).parents[1]),
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, json.dumps(self.settings)],
             stdout=subprocess.PIPE,
-            stderr=Path(self._log).open("ab") if self._log else None,
+            stderr=self._log,
             env=environment,
         )
         line = self.process.stdout.readline()

@@ -30,9 +30,7 @@ def test_the_same_id_and_body_gets_the_same_answer_and_another_body_a_conflict_w
         reward(ask, "d1")
         assert decide(ask, "d1").json() == first.json()
         assert first.json()["propensities"].keys() == {"a", "b"}
-        reordered = ask.post(
-            "/shop/decisions", {"context": {"plan": "free", "x": 0.5}, "decision_id": "d1"}
-        )
+        reordered = ask.post("/shop/decisions", {"context": {"plan": "free", "x": 0.5}, "decision_id": "d1"})
         assert reordered.json() == first.json(), "the order of a mapping says nothing"
         other = decide(ask, "d1", x=0.75)
         assert other.status_code == 409
@@ -62,9 +60,7 @@ def test_a_thousand_distinct_rewards_at_once_are_a_thousand_rows(address):
         asked = [DecisionRequest(decision_id=id, context=context(i / 1000)) for i, id in enumerate(ids)]
         decided = ask.run(decide_directly(ask.engine, "shop", request) for request in asked)
         assert [answer["decision_id"] for answer in decided] == ids
-        answers = ask.run(
-            hand_in(ask.engine, "shop", id, RewardRequest(value=i)) for i, id in enumerate(ids)
-        )
+        answers = ask.run(hand_in(ask.engine, "shop", id, RewardRequest(value=i)) for i, id in enumerate(ids))
         assert {answer["status"] for answer in answers} == {"learned"}
         live = ask.settle()
         values = sorted(e.value for e in live.version.policy.events if e.kind == "rewarded")

@@ -168,7 +168,7 @@ def test_a_store_of_a_later_format_is_refused(tmp_path):
     store.close()
     with sqlite3.connect(tmp_path / "pfnts.sqlite") as connection:
         connection.execute("UPDATE meta SET value = '999' WHERE name = 'format'")
-    with pytest.raises(ValueError, match="format 1 or earlier.*has 999"):
+    with pytest.raises(ValueError, match=r"format 1 or earlier.*has 999"):
         open_store(tmp_path)
 
 

@@ -157,7 +157,8 @@ class ArmModels:
             found[arm] = estimator.posterior(
                 answer, size=model.version, reward_variance=model.reward_variance
             )
-        return [found[arm] if arm in found else self._stand_in(len(X), estimator) for arm in arms]
+        like = next(iter(found.values()), None)
+        return [found[arm] if arm in found else self._stand_in(len(X), like) for arm in arms]
 
     @property
     def _answering(self) -> LayoutSequences:
@@ -217,12 +218,12 @@ class ArmModels:
             point, following = following, next_refresh(following, self._refresh)
         return point
 
-    def _stand_in(self, q: int, estimator: Estimator) -> AnyPosterior:
+    def _stand_in(self, q: int, like: AnyPosterior | None) -> AnyPosterior:
         """What is said of an arm without a posterior of its own: its mean is like a reward of any arm."""
         rewards = self._rewards[: self._pooled_size()]
-        asked = estimator.asks(FIRST_POSTERIOR).levels
-        if len(asked) and estimator.own_directions == 0:
-            points = np.quantile(rewards, np.array(asked))
+        if isinstance(like, RewardDistribution):
+            levels = (np.arange(len(like.points)) + 0.5) / len(like.points)
+            points = np.quantile(rewards, levels)
             return RewardDistribution(np.tile(points[:, None], (1, q)), np.ones(q, dtype=np.int64))
         scale = np.full(q, np.std(rewards))
         return GaussianPosterior(

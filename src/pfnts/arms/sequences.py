@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _AT_ONCE = 64
 """Rows that wait before a backbone is given them: many appends of one row are slow."""
 _EARLY = (1, 2, 4)
-"""Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``."""
+"""Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``;
+where an arm has its own, when it has ``warmup`` rows: it is warm then."""
 
 
 class ArmHistory:
@@ -115,7 +116,7 @@ class LayoutSequences:
     ) -> None:
         self.layout = layout
         self._n_arms = n_arms
-        early = [times * warmup for times in _EARLY] if layout.shared else []
+        early = [times * warmup for times in _EARLY] if layout.shared else [warmup]
         self._histories = [
             ArmHistory(
                 backbone=backbone,

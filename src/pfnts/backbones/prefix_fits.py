@@ -149,9 +149,7 @@ class RefittedSequence(PredictiveSequence):
 
     def predict(self, queries: ArrayLike, *, sizes: Sequence[int], levels: ArrayLike = ()) -> Prediction:
         """Predict at ``queries`` (q, P): means after each size, quantiles after the last of them."""
-        x, wanted, level = check_question(
-            queries, sizes, levels, columns=self._X.shape[1], held=len(self._y)
-        )
+        x, wanted, level = check_question(queries, sizes, levels, columns=self._X.shape[1], held=len(self._y))
         chosen = wanted.tolist()
         means, quantiles = np.empty((len(chosen), len(x))), np.empty((len(level), len(x)))
         if not chosen or not len(x):

@@ -53,9 +53,7 @@ class PretrainedBackbone(Backbone):
 
     def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> RefittedSequence:
         """Start a history from ``X`` (n, P) and ``y`` (n,), n >= 1."""
-        return RefittedSequence(
-            X, y, keep=keep, fit=self._fit, fits=self._fits, at_once=self._at_once
-        )
+        return RefittedSequence(X, y, keep=keep, fit=self._fit, fits=self._fits, at_once=self._at_once)
 
     @abstractmethod
     def _fit(self, X: Matrix, y: Vector) -> FittedPrefix:

@@ -8,22 +8,22 @@ from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pfnts import backbones
-from pfnts.cli.console import console, plain_errors
-from pfnts.cli.engine_options import Workers
-from pfnts.experiments.calibration import LEVEL, SIZES, TASKS, CoverageRow
-from pfnts.experiments.calibration import calibrate as run
-from pfnts.experiments.calibration_cells import calibrate_cells
-from pfnts.experiments.calibration_report import (
-    by_method,
-    coverage_figure,
-    coverage_markdown,
-    write_coverage_csv,
+from pfnts.cli.console import leave_with_failures, plain_errors, say, stoppable, terminal
+from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
+from pfnts.cli.progress import finish_all
+from pfnts.experiments import RunStore, prepare
+from pfnts.experiments.calibration import (
+    LEVEL,
+    SIZES,
+    CoverageRow,
+    CoverageSpec,
+    coverage_rows,
+    plan_coverage,
 )
-from pfnts.experiments.provenance import cores
+from pfnts.experiments.calibration_report import by_method, write_calibration
+from pfnts.experiments.engines import Engine
 
 QUICK_SIZES = tuple(size for size in SIZES if size <= 256)
 QUICK_REPLICATIONS = 2
@@ -47,37 +47,52 @@ def calibrate(
         bool, typer.Option(help="A first look: 2 replications, histories of up to 256 rows.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Folder for coverage.csv, .md and .png, and coverage_times.csv.")
+        Path, typer.Option(help="Folder of finished cells and of coverage.csv, .md and .png.")
     ] = Path("calibration"),
     workers: Workers = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    device: Device = "cpu",
 ) -> None:
     """Check how often 95 % intervals for the mean reward hold it, and how long they are.
 
     As in the paper: arm 0 of linear and of friedman, rewards at random contexts, intervals at 50 others. Each
     backbone is asked for SubCLT intervals (subclt) and for those that PFN-TS uses unless told otherwise
-    (shrunk); BART is the reference. On two cores it takes a few minutes, most of them BART's.
+    (shrunk); BART is the reference. On two cores it takes a few minutes, most of them BART's. Finished cells
+    are kept in OUT: after Ctrl-C the same command goes on.
     """
-    chosen = _sizes(sizes, quick=quick)
-    count = replications or (QUICK_REPLICATIONS if quick else 10)
     with plain_errors(ValueError, ImportError, OSError):
-        rows = calibrated_with_bar(
-            backbone, bart=bart, sizes=chosen, replications=count, seed=seed, workers=workers
+        specs = plan_coverage(
+            backbones=backbone,
+            bart=bart,
+            sizes=_sizes(sizes, quick=quick),
+            replications=replications or (QUICK_REPLICATIONS if quick else 10),
+            seed=seed,
         )
-        console.print(coverage_table(rows))
-        console.print(
-            f"Share of the intervals that hold the mean reward, nominally {LEVEL:.2f}; their mean length.",
-            style="dim",
-        )
-        write_calibration(rows, out)
-    console.print(f"Written to [bold]{out}[/]: coverage.csv, coverage.md, coverage.png, coverage_times.csv.")
+        chosen = chosen_engine(engine, workers=workers, address=address, device=device)
+        store = RunStore(out)
+    rows = cover(specs, store, engine=chosen, device=device)
+    terminal.print(coverage_table(rows))
+    say(
+        f"Share of the intervals that hold the mean reward, nominally {LEVEL:.2f}; their mean length.",
+        style="dim",
+    )
+    say(f"Written to {out}: coverage.csv, coverage.md, coverage.png, coverage_times.csv.")
 
 
-def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:
-    """Write table and picture into a folder."""
-    out.mkdir(parents=True, exist_ok=True)
-    write_coverage_csv(rows, out / "coverage.csv")
-    (out / "coverage.md").write_text(coverage_markdown(rows), encoding="utf-8")
-    coverage_figure(rows, out / "coverage.png")
+def cover(
+    specs: Sequence[CoverageSpec], store: RunStore, *, engine: Engine, device: str
+) -> list[CoverageRow]:
+    """Make the cells that are missing, with bars, and write table and picture beside them."""
+    with plain_errors(ValueError, ImportError, OSError):
+        jobs = prepare(specs, device=device)
+    with stoppable(jobs, store):
+        runs, failures = finish_all(jobs, store=store, engine=engine)
+    leave_with_failures(failures)
+    rows = coverage_rows(specs, runs)
+    with plain_errors(ImportError, OSError):
+        write_calibration(rows, store.root)
+    return rows
 
 
 def coverage_table(rows: Sequence[CoverageRow]) -> Table:
@@ -89,7 +104,7 @@ def coverage_table(rows: Sequence[CoverageRow]) -> Table:
         title=f"Nominal {LEVEL:.0%} intervals, {rows[0].replications} replications",
     )
     table.add_column("task", no_wrap=True)
-    table.add_column("method", no_wrap=True)
+    table.add_column("method", overflow="fold")
     for size in sizes:
         table.add_column(f"n = {size:,}", justify="right", no_wrap=True)
     before = ""
@@ -104,57 +119,10 @@ def coverage_table(rows: Sequence[CoverageRow]) -> Table:
     return table
 
 
-def calibrated_with_bar(
-    names: Sequence[str],
-    *,
-    bart: bool,
-    sizes: Sequence[int],
-    replications: int,
-    seed: int,
-    workers: int | None = None,
-) -> list[CoverageRow]:
-    """Calibrate with a bar that says what is under way, or with several workers what is done."""
-    # A mistake in a name shows here, not in another process.
-    loaded = [backbones.load(name) for name in dict.fromkeys(names)]
-    at_a_time = min(workers or cores(), len(TASKS) * len(sizes))
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("")
-        if at_a_time > 1:
-            progress.update(bar, total=len(TASKS) * len(sizes), description="coverage of intervals")
-            return calibrate_cells(
-                backbones=list(dict.fromkeys(names)),
-                bart=bart,
-                sizes=sizes,
-                replications=replications,
-                seed=seed,
-                workers=at_a_time,
-                listener=lambda task, size: progress.update(
-                    bar, advance=1, description=f"{task}, {size:,} rows, done"
-                ),
-            )
-        progress.update(bar, total=len(TASKS) * len(sizes) * replications * (len(loaded) + bart))
-        begun = 0
-
-        def listener(task: str, size: int, number: int, model: str) -> None:
-            nonlocal begun
-            # What comes next is announced, so that all before it are done.
-            description = f"{task}, {size:,} rows, replication {number + 1}, {model}"
-            progress.update(bar, completed=begun, description=description)
-            begun += 1
-
-        return run(
-            backbones=loaded, bart=bart, sizes=sizes, replications=replications, seed=seed, listener=listener
-        )
-
-
 def _sizes(text: str | None, *, quick: bool) -> Sequence[int]:
     if text is None:
         return QUICK_SIZES if quick else SIZES
-    with plain_errors(ValueError):
-        try:
-            return [int(number) for number in text.split(",")]
-        except ValueError:
-            raise ValueError(
-                f"--sizes must be whole numbers with commas between them, got {text!r}"
-            ) from None
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--sizes must be whole numbers with commas between them, got {text!r}") from None

@@ -1,20 +1,52 @@
-"""What the commands print in common."""
+"""What the commands print in common, and how."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from pfnts.experiments import CorruptRunError, FailedRunsError, FinalRegret, RunSpec, RunStore
+from pfnts.experiments import CorruptRunError, FailedRunsError, FinalRegret, Job, RunStore
+
+
+class PlainConsole(Console):
+    """A console to which a text is a text: names may hold brackets, colons and codes for terminals."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Make a text that has no markup and moves no cursor."""
+        options.update(markup=False, emoji=False, highlight=False)
+        return super().render_str(visible(text), **options)
+
 
 console = Console()
-errors = Console(stderr=True)
+"""With markup, for texts of our own only."""
+terminal = PlainConsole()
+"""For everything else."""
+errors = PlainConsole(stderr=True)
+
+
+def visible(text: str) -> str:
+    """Show control characters by their codes instead of sending them to the terminal.
+
+    Examples
+    --------
+    >>> visible("red \\x1b[31m, two\\nlines")
+    'red \\\\x1b[31m, two\\nlines'
+    """
+    return "".join(
+        c if c.isprintable() or c in "\n\t " else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def say(text: str, *, style: str = "") -> None:
+    """Print a sentence, never broken by us: names and paths can be copied from it."""
+    terminal.print(Text(visible(text), style=style), soft_wrap=True)
 
 
 @contextmanager
@@ -24,54 +56,49 @@ def plain_errors(*kinds: type[Exception]) -> Iterator[None]:
     try:
         yield
     except caught as error:
-        errors.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
+        reason = _of_the_system(error) if isinstance(error, OSError) else str(error)
+        errors.print(Text.assemble(("error: ", "bold red"), visible(reason)), soft_wrap=True)
         raise typer.Exit(2) from error
 
 
 @contextmanager
-def stoppable(specs: Sequence[RunSpec], store: RunStore) -> Iterator[None]:
+def stoppable(jobs: Sequence[Job], store: RunStore) -> Iterator[None]:
     """Answer Ctrl-C by saying what is kept and how to go on, and leave with status 130."""
     try:
         yield
     except KeyboardInterrupt:
-        planned = set(specs)
-        kept = sum(spec in store for spec in planned)
-        console.print(
-            f"Stopped. {kept} of {len(planned)} runs are kept in {store.root}; the same command goes on."
-        )
+        kept = sum(job in store for job in jobs)
+        nouns = f"{jobs[0].spec.noun}s" if jobs else "runs"
+        say(f"Stopped. {kept} of {len(jobs)} {nouns} are kept in {store.root}; the same command goes on.")
         raise typer.Exit(130) from None
 
 
-def explain_failures(error: FailedRunsError) -> None:
-    """Print which runs failed, and where, to the end of standard error."""
+def leave_with_failures(error: FailedRunsError | None) -> None:
+    """Print which runs failed, and where, to the end of standard error, and leave with status 1."""
+    if error is None:
+        return
     for failure in error.failures:
-        errors.print(f"[bold red]failed:[/] {escape(failure.spec.title)}", highlight=False, soft_wrap=True)
-        errors.print(str(failure.spec.describe()), markup=False, highlight=False, soft_wrap=True, style="dim")
-        text = failure.traceback.rstrip() or failure.reason
-        errors.print(text, markup=False, highlight=False, soft_wrap=True)
+        spec = failure.job.spec
+        errors.print(Text.assemble(("failed: ", "bold red"), visible(spec.title)), soft_wrap=True)
+        errors.print(str(spec.describe()), soft_wrap=True, style="dim")
+        errors.print(failure.traceback.rstrip() or failure.reason, soft_wrap=True)
     count = len(error.failures)
     them = "1 run failed and nothing of it" if count == 1 else f"{count} runs failed and nothing of them"
-    errors.print(
-        f"{them} is kept; all others are. The same command tries again.", highlight=False, soft_wrap=True
-    )
+    errors.print(f"{them} is kept; all others are. The same command tries again.", soft_wrap=True)
+    raise typer.Exit(1)
 
 
 def regret_table(rows: Sequence[FinalRegret]) -> Table:
     """Final regret by scenario and policy."""
-    compared = any(row.published is not None for row in rows)
     table = Table(title=f"Final regret after {rows[0].horizon:,} rounds, mean ± standard error")
-    table.add_column("scenario")
-    table.add_column("policy")
-    table.add_column("runs", justify="right")
-    table.add_column("regret", justify="right")
-    if compared:
-        table.add_column("the paper's PFN-TS", justify="right")
-    table.add_column("seconds a run", justify="right")
+    table.add_column("scenario", overflow="fold")
+    table.add_column("policy", overflow="fold")
+    for heading in ("runs", "regret", "seconds a run"):
+        table.add_column(heading, justify="right")
     for row in rows:
-        cells = [row.scenario, row.policy.label, str(row.replications), regret(row)]
-        if compared:
-            cells.append("" if row.published is None else f"{row.published:,.1f}")
-        table.add_row(*cells, f"{row.seconds:,.1f}")
+        table.add_row(
+            row.scenario, row.policy.label, str(row.replications), regret(row), f"{row.seconds:,.1f}"
+        )
     return table
 
 
@@ -80,3 +107,8 @@ def regret(row: FinalRegret) -> str:
     if math.isnan(row.standard_error):
         return f"{row.mean:,.1f}"
     return f"{row.mean:,.1f} ± {row.standard_error:,.1f}"
+
+
+def _of_the_system(error: OSError) -> str:
+    where = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror or error}{where}"

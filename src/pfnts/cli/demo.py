@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from pfnts import policies
-from pfnts.cli.console import console, plain_errors, regret_table
+from pfnts.cli.console import plain_errors, regret_table, say, terminal
 from pfnts.cli.progress import run_with_bars
-from pfnts.experiments import PolicySpec, plan, regret_curves, summarize
+from pfnts.experiments import PolicySpec, plan, prepare, regret_curves, summarize
 
 SCENARIO = "friedman"
 RIVALS = ("lin-ts", "uniform")
@@ -27,23 +27,20 @@ def demo(
     Two arms, five features, and a reward that is a curved function of them (Friedman's first). PFN-TS plays
     against linear Thompson sampling and against picking at random; a table and a plot show what each lost.
     """
-    console.print(
-        f"[bold]{SCENARIO}[/]: {horizon:,} rounds, two arms, five features.\n"
-        f"PFN-TS asks the [bold]{backbone}[/] "
-        "backbone what it would have predicted after 2, 4, 8, ... rewards; how much those predictions moved "
-        "says how uncertain each arm still is.\n"
+    say(
+        f"{SCENARIO}: {horizon:,} rounds, two arms, five features.\n"
+        f"PFN-TS asks the {backbone} backbone what it would have predicted after 2, 4, 8, ... rewards; how "
+        "much those predictions moved says how uncertain each arm still is.\n"
     )
-    with plain_errors(ValueError, ImportError):
+    with plain_errors(ValueError, ImportError, OSError):
         contestants = [PolicySpec.of("pfn-ts", backbone=backbone)]
         contestants += [PolicySpec(name) for name in RIVALS if name in policies.names()]
         specs = plan(scenarios=[SCENARIO], policies=contestants, horizon=horizon, replications=1, seed=seed)
-        runs = list(run_with_bars(specs))
-        console.print(regret_table(summarize(runs)))
+        runs = list(run_with_bars(prepare(specs)))
+        terminal.print(regret_table(summarize(runs)))
         path = regret_curves(runs, out)
-    console.print(
-        f"The curves are in [bold]{path}[/]. Picking at random loses at the same rate for ever, "
-        "a straight line there; a curve that flattens has learned."
+    say(
+        f"The curves are in {path}. Picking at random loses at the same rate for ever, a straight line; "
+        "a curve that flattens has learned."
     )
-    console.print(
-        "Next: [bold]pfnts scenarios[/], [bold]pfnts run --help[/], or ten lines of Python in README.md."
-    )
+    say("Next: pfnts scenarios, pfnts run --help, or ten lines of Python in README.md.")

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from pfnts.cli.devices import check_device
+from pfnts.experiments import engines
+
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Runs at a time, a core each; all cores when left out.")
 ]
@@ -28,3 +31,11 @@ Data = Annotated[
     Path | None,
     typer.Option(help="Folder with the OpenML tables; PFNTS_DATA or a download when left out."),
 ]
+
+
+def chosen_engine(name: str, *, workers: int | None, address: str | None, device: str) -> engines.Engine:
+    """Make the engine, and check the device where it is this machine's."""
+    engine = engines.make(name, workers=workers, address=address)
+    if address is None:
+        check_device(device)  # of a cluster elsewhere the engine asks
+    return engine

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from rich.table import Table
 
 from pfnts import backbones, policies
-from pfnts.cli.console import console
+from pfnts.cli.console import terminal
 
 
 def info() -> None:
@@ -24,9 +24,9 @@ def info() -> None:
     for name in backbones.names():
         table.add_row(f"backbone {name}", availability(name))
     for extra, missing in extras().items():
-        remedy = f'lacks {", ".join(missing)}; pip install "pfnts\\[{extra}]"'
+        remedy = f'lacks {", ".join(missing)}; pip install "pfnts[{extra}]"'
         table.add_row(f"extra {extra}", remedy if missing else "installed")
-    console.print(table)
+    terminal.print(table)
 
 
 def device() -> str:

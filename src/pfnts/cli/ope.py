@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, get_args
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pfnts.cli.console import console, plain_errors
+from pfnts.cli.console import leave_with_failures, plain_errors, say, stoppable, terminal
+from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
+from pfnts.cli.progress import finish_all
 from pfnts.cli.run import policy_grid
-from pfnts.experiments.ope_report import VALUE_HEADER, action_rows, value_row, write_report
-from pfnts.experiments.ope_runs import PolicyValue, ReplaySpec, ReplayStore, plan_replays, replay_all, values
+from pfnts.experiments import RunStore, prepare
+from pfnts.experiments.ope_report import (
+    ACTION_HEADER,
+    VALUE_HEADER,
+    action_rows,
+    value_row,
+    verdict,
+    write_report,
+)
+from pfnts.experiments.replays import PolicyValue, plan_replays, values
 from pfnts.experiments.spec import PolicySpec
-from pfnts.ope import Log, Replay, Roles, read_drinkless, read_log, simulated_drinkless
+from pfnts.ope import Log, Roles, read_drinkless, read_log, simulated_drinkless
 from pfnts.ope.identity import Identity
 
 PAPER = ("pfn-ts", "lin-ts", "rf-ts", "xgboost-ts", "bf-ts")
@@ -45,7 +55,7 @@ def ope(
     cluster: Annotated[str | None, typer.Option(help="Column of the person; people are resampled.")] = None,
     time: Annotated[str | None, typer.Option(help="Column by which the rounds are ordered.")] = None,
     context: Annotated[
-        list[str] | None, typer.Option(help="Column that policies see; repeat. All others when left out.")
+        list[str] | None, typer.Option(help="Column that policies see; repeat. Ids and dates only if named.")
     ] = None,
     policy: Annotated[
         list[str] | None, typer.Option(help="Who is evaluated; repeat for more: `lin-ts:nu=0.1`.")
@@ -65,6 +75,10 @@ def ope(
     out: Annotated[Path, typer.Option(help="Folder of finished replays and of report.html.")] = Path(
         "runs/ope"
     ),
+    workers: Workers = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    device: Device = "cpu",
 ) -> None:
     """Estimate what policies would have earned on a log of random decisions.
 
@@ -73,7 +87,7 @@ def ope(
     the intervals. Finished replays are kept in OUT and never run again. `pfnts ope drinkless` is the paper's
     trial (its file is published at https://osf.io/w3szp); `pfnts ope drinkless-sim` resembles it.
     """
-    with plain_errors(ValueError, ImportError):
+    with plain_errors(ValueError, ImportError, OSError):
         rounds = load_log(
             log, roles_of(action, reward, propensity, cluster, time, context, needed=log not in EXAMPLES),
             data=data, seed=seed,
@@ -88,27 +102,24 @@ def ope(
             identity=identity_of(identity),
             seed=seed,
         )
-    console.print(action_table(rounds))
-    store = ReplayStore(out)
-    try:
-        with plain_errors(ValueError, ImportError):
-            done = replay_with_bars(rounds, planned, store)
+        chosen = chosen_engine(engine, workers=workers, address=address, device=device)
+        store = RunStore(out)
+        jobs = prepare(planned, inputs=rounds, device=device)
+    if any(out.glob("*_*_*.npz")):
+        say(f"Note: replays of version 0.1 in {out} are left alone; they do not say what made them.")
+    terminal.print(action_table(rounds))
+    with stoppable(jobs, store):
+        done, failures = finish_all(jobs, store=store, engine=chosen)
+        leave_with_failures(failures)
+        with plain_errors(ValueError, ImportError, OSError):
             found = values(rounds, done)
-            console.print(value_table(found))
-            console.print(weight_table(found))
-            console.print(verdict(found))
-            if log == "drinkless":
-                console.print("The paper: PFN-TS is best at the end, BFTS is ahead on shorter horizons.")
-            path = write_report(
-                rounds, found, out / "report.html", title=f"Off-policy evaluation: {Path(log).name}"
-            )
-    except KeyboardInterrupt:
-        kept = sum(spec in store for spec in planned)
-        console.print(
-            f"Stopped. {kept} of {len(planned)} replays are kept in {out}; the same command goes on."
-        )
-        raise typer.Exit(130) from None
-    console.print(f"Curves, leads and weights are in [bold]{path}[/].")
+            terminal.print(value_table(found))
+            terminal.print(weight_table(found))
+            for sentence in verdict(rounds, found):
+                say(sentence)
+            title = f"Off-policy evaluation: {Path(log).name}"
+            path = write_report(rounds, found, out / "report.html", title=title)
+    say(f"Curves, leads and weights are in {path}.")
 
 
 def load_log(name: str, roles: Roles | None, *, data: Path | None, seed: int) -> Log:
@@ -118,7 +129,12 @@ def load_log(name: str, roles: Roles | None, *, data: Path | None, seed: int) ->
     if name == "drinkless-sim":
         return simulated_drinkless(rng=np.random.default_rng(seed))
     assert roles is not None
-    return read_log(name, roles).standardized()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        log = read_log(name, roles).standardized()
+    for warning in caught:
+        say(str(warning.message))
+    return log
 
 
 def roles_of(
@@ -194,56 +210,13 @@ def counts(specs: Sequence[PolicySpec], replicates: int, fewer: Sequence[str]) -
     return chosen
 
 
-def replay_with_bars(
-    log: Log, planned: Sequence[ReplaySpec], store: ReplayStore
-) -> list[tuple[ReplaySpec, Replay]]:
-    """Run what is not finished yet, with one bar for the replay under way and one for all of them."""
-    waiting = sum(spec not in store for spec in planned)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[matches]}"),
-        TimeRemainingColumn(),
-    )
-    done: list[tuple[ReplaySpec, Replay]] = []
-    with Progress(*columns, console=console, transient=True) as progress:
-        together = progress.add_task("all replays", total=waiting * log.rounds, matches="")
-        current = progress.add_task("", total=log.rounds, visible=False, matches="")
-        before = 0
-        under_way: ReplaySpec | None = None
-
-        def listener(spec: ReplaySpec, rounds: int, matches: int) -> None:
-            nonlocal under_way
-            if spec is not under_way:
-                progress.reset(current, total=log.rounds, description=title(spec), visible=True)
-                under_way = spec
-            progress.update(current, completed=rounds, matches=f"{matches:,} matches")
-            progress.update(together, completed=before + rounds)
-
-        for spec, replayed in replay_all(log, planned, store=store, listener=listener):
-            fresh = spec is under_way
-            before += log.rounds if fresh else 0
-            how = f"{replayed.seconds:,.1f} s" if fresh else "finished before"
-            if fresh or spec.number == 0:
-                console.print(f"{title(spec)}: {replayed.matches:,} matches ({how})", highlight=False)
-            done.append((spec, replayed))
-    return done
-
-
-def title(spec: ReplaySpec) -> str:
-    """Policy and log in a few words."""
-    which = "the log" if spec.number == 0 else f"resampled log {spec.number}"
-    return f"{spec.policy.label} on {which}"
-
-
 def action_table(log: Log) -> Table:
     """What was done, how likely, and what came of it."""
-    table = Table(
-        title=f"{log.rounds:,} rounds, {log.n_groups:,} people or rounds, mean {log.rewards.mean():.4f}"
-    )
-    for heading in ("action", "rounds", "propensity", "mean reward"):
-        table.add_column(heading, justify="left" if heading == "action" else "right")
+    groups = "rounds" if log.clusters is None else "people"
+    table = Table(title=f"{log.rounds:,} rounds of {log.n_groups:,} {groups}, mean {log.rewards.mean():.4g}")
+    for heading in ACTION_HEADER:
+        words = heading == "action"
+        table.add_column(heading, justify="left" if words else "right", overflow="fold")
     for row in action_rows(log):
         table.add_row(*row)
     return table
@@ -274,14 +247,3 @@ def _columns(found: Sequence[PolicyValue], headings: Sequence[str], title: str) 
     for row in rows:
         table.add_row(*(row[heading].replace(" [", "\n[") for heading in headings))
     return table
-
-
-def verdict(found: Sequence[PolicyValue]) -> str:
-    """Who is ahead by SNIPS: early, at the end, on average."""
-    early = max(found, key=lambda value: value.at("snips", 0.2).value)
-    last = max(found, key=lambda value: value.final("snips").value)
-    mean = max(found, key=lambda value: value.average("snips").value)
-    return (
-        f"By SNIPS, best after a fifth of the rounds: [bold]{early.policy.label}[/]; "
-        f"at the end: [bold]{last.policy.label}[/]; on average over all: [bold]{mean.policy.label}[/]."
-    )

@@ -1,64 +1,67 @@
-"""How runs come along: bars in a terminal, now and then a line elsewhere."""
+"""How jobs come along: bars in a terminal, now and then a line elsewhere."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
+from rich.text import Text
 
-from pfnts.cli.console import console
-from pfnts.experiments import Run, RunSpec, RunStore, run_all
-from pfnts.experiments.engines import Engine, Failure
+from pfnts.cli.console import plain_errors, terminal, visible
+from pfnts.experiments import FailedRunsError, Job, Run, RunStore, run_jobs
+from pfnts.experiments.engines import Engine, UnusableDeviceError
+from pfnts.experiments.jobs import Failure
 
 _LINE_EVERY = 30.0
 """Seconds between lines about what is under way, where there is no terminal."""
 
 
+def finish_all(
+    jobs: Sequence[Job], *, store: RunStore | None, engine: Engine | None
+) -> tuple[list[Run], FailedRunsError | None]:
+    """Do what is not done, with bars; give back the runs in the order of the jobs, and what failed."""
+    found: dict[object, Run] = {}
+    failures = None
+    with plain_errors(UnusableDeviceError, OSError, ValueError):
+        try:
+            for run in run_with_bars(jobs, store=store, engine=engine):
+                found[run.spec] = run
+        except FailedRunsError as error:
+            failures = error
+    # Runs come in the order in which they end, which is not always the same.
+    return [found[job.spec] for job in jobs if job.spec in found], failures
+
+
 def run_with_bars(
-    specs: Sequence[RunSpec],
-    *,
-    store: RunStore | None = None,
-    engine: Engine | None = None,
-    data: Path | None = None,
-    device: str = "cpu",
+    jobs: Sequence[Job], *, store: RunStore | None = None, engine: Engine | None = None
 ) -> Generator[Run, None, None]:
-    """Yield every run, as `run_all` does, while the console shows how those under way come along."""
-    planned = list(dict.fromkeys(specs))
-    waiting = [spec for spec in planned if store is None or spec not in store]
-    if planned and store is not None:
-        console.print(f"{len(planned)} runs, of which {len(planned) - len(waiting)} were finished before.")
-    fresh = set(waiting)
-    with _Bars(waiting) if console.is_terminal else _Lines(waiting) as display:
-        runs = run_all(
-            planned,
-            store=store,
-            engine=engine,
-            data=data,
-            device=device,
-            listener=display.hear,
-            on_failure=display.fail,
-        )
+    """Yield every run, as `run_jobs` does, while the console shows how those under way come along."""
+    waiting = {job.spec: job for job in jobs if store is None or job not in store}
+    if jobs and store is not None:
+        before = len(jobs) - len(waiting)
+        terminal.print(f"{len(jobs)} {jobs[0].spec.noun}s, of which {before} were finished before.")
+    shown = list(waiting.values())
+    with _Bars(shown) if terminal.is_terminal else _Lines(shown) as display:
+        runs = run_jobs(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)
         with closing(runs):
             for run in runs:
-                if run.spec in fresh:
-                    display.finish(run)
+                if run.spec in waiting:
+                    display.finish(waiting[run.spec], run)
                 yield run
 
 
 class _Lines:
-    """A line for each run that ends, and now and then one for those under way."""
+    """A line for each job that ends, and now and then one for those under way."""
 
-    def __init__(self, specs: Sequence[RunSpec]) -> None:
-        self._total = len(specs)
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._total = len(jobs)
         self._ended = 0
-        self._under_way: dict[RunSpec, str] = {}
+        self._said: dict[Job, tuple[int, float]] = {}
         self._printed = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -69,49 +72,54 @@ class _Lines:
     ) -> None:
         return
 
-    def hear(self, spec: RunSpec, rounds: int, regret: float) -> None:
-        self._under_way[spec] = f"{spec.title}: round {rounds:,} of {spec.horizon:,}, regret {regret:,.1f}"
+    def hear(self, job: Job, steps: int, value: float) -> None:
+        self._said[job] = steps, value
         if time.monotonic() - self._printed > _LINE_EVERY:
-            for text in self._under_way.values():
-                self._print(f"under way: {escape(text)}")
+            for each, (done, number) in self._said.items():
+                state = f"{done:,} of {each.spec.steps:,}, {_measured(each, number)}"
+                self._print(f"under way: {each.spec.title}: {state}")
 
-    def finish(self, run: Run) -> None:
-        regret, seconds = run.trajectory.total_regret, run.trajectory.seconds
-        self._end(run.spec, f"{escape(run.spec.title)}: regret {regret:,.1f} ({seconds:,.1f} s)")
+    def finish(self, job: Job, run: Run) -> None:
+        _, value = self._said.get(job, (0, 0.0))
+        self._end(job, f"{_measured(job, value)} ({run.result.seconds:,.1f} s)")
 
     def fail(self, failure: Failure) -> None:
-        self._end(
-            failure.spec, f"{escape(failure.spec.title)}: [bold red]failed[/], {escape(failure.reason)}"
-        )
+        self._end(failure.job, f"failed, {failure.reason}", style="red")
 
-    def _end(self, spec: RunSpec, text: str) -> None:
-        self._under_way.pop(spec, None)
+    def _end(self, job: Job, text: str, style: str = "") -> None:
+        self._said.pop(job, None)
         self._ended += 1
-        self._print(f"{self._ended}/{self._total} {text}")
+        self._print(f"{self._ended}/{self._total} {job.spec.title}: {text}", style=style)
 
-    def _print(self, text: str) -> None:
-        console.print(text, highlight=False, soft_wrap=True)
+    def _print(self, text: str, style: str = "") -> None:
+        terminal.print(Text(visible(text), style=style), soft_wrap=True)
         self._printed = time.monotonic()
 
 
 class _Bars(_Lines):
-    """The same lines, and below them a bar for all runs and one for each that is under way."""
+    """The same lines, and below them a bar for all jobs and one for each that is under way."""
 
-    def __init__(self, specs: Sequence[RunSpec]) -> None:
-        super().__init__(specs)
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        super().__init__(jobs)
         self._progress = Progress(
             # In a narrow terminal the name of a run gives way, not its numbers.
-            TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
+            ),
             BarColumn(bar_width=12),
-            TextColumn("{task.fields[state]}", table_column=Column(no_wrap=True, min_width=24)),
+            TextColumn("{task.fields[state]}", markup=False, table_column=Column(no_wrap=True, min_width=24)),
             TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
-            console=console,
+            console=terminal,
             transient=True,
             expand=True,
         )
-        self._all = self._progress.add_task("all runs", total=sum(spec.horizon for spec in specs), state="")
-        self._bars: dict[RunSpec, TaskID] = {}
-        self._rounds: dict[RunSpec, int] = {}
+        self._noun = f"{jobs[0].spec.noun}s" if jobs else "runs"
+        total = sum(job.spec.steps for job in jobs)
+        self._all = self._progress.add_task(f"all {self._noun}", total=total, state="")
+        self._bars: dict[Job, TaskID] = {}
+        self._steps: dict[Job, int] = {}
         self._show_all()
 
     def __enter__(self) -> Self:
@@ -123,23 +131,29 @@ class _Bars(_Lines):
     ) -> None:
         self._progress.stop()
 
-    def hear(self, spec: RunSpec, rounds: int, regret: float) -> None:
-        if spec not in self._bars:
-            self._bars[spec] = self._progress.add_task(escape(spec.title), total=spec.horizon, state="")
-        state = f"round {rounds:,}, regret {regret:,.0f}" if rounds else "starts"
-        self._progress.update(self._bars[spec], completed=rounds, state=state)
-        self._rounds[spec] = rounds
+    def hear(self, job: Job, steps: int, value: float) -> None:
+        self._said[job] = steps, value
+        if job not in self._bars:
+            name = visible(job.spec.title).replace("\n", " ")
+            self._bars[job] = self._progress.add_task(name, total=job.spec.steps, state="")
+        state = f"{steps:,}, {_measured(job, value)}" if steps else "starts"
+        self._progress.update(self._bars[job], completed=steps, state=state)
+        self._steps[job] = steps
         self._show_all()
 
-    def _end(self, spec: RunSpec, text: str) -> None:
-        if spec in self._bars:
-            self._progress.remove_task(self._bars.pop(spec))
-        # All of its horizon, though a dataset may have ended earlier: the bar is to end full.
-        self._rounds[spec] = spec.horizon
-        super()._end(spec, text)
+    def _end(self, job: Job, text: str, style: str = "") -> None:
+        if job in self._bars:
+            self._progress.remove_task(self._bars.pop(job))
+        # All of its steps, though a dataset may have ended earlier: the bar is to end full.
+        self._steps[job] = job.spec.steps
+        super()._end(job, text, style)
         self._show_all()
 
     def _show_all(self) -> None:
-        self._progress.update(
-            self._all, completed=sum(self._rounds.values()), state=f"{self._ended}/{self._total} runs"
-        )
+        state = f"{self._ended}/{self._total} {self._noun}"
+        self._progress.update(self._all, completed=sum(self._steps.values()), state=state)
+
+
+def _measured(job: Job, value: float) -> str:
+    number = f"{value:.2f}" if job.spec.measure == "coverage" else f"{value:,.0f}"
+    return f"{job.spec.measure} {number}"

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, calibrated_with_bar, write_calibration
-from pfnts.cli.console import console, explain_failures, plain_errors, stoppable
-from pfnts.cli.devices import check_device
-from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers
-from pfnts.cli.progress import run_with_bars
+from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, cover
+from pfnts.cli.console import leave_with_failures, plain_errors, say, stoppable
+from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
+from pfnts.cli.progress import finish_all
 from pfnts.cli.tables import obtainable
-from pfnts.experiments import FailedRunsError, PolicySpec, RunSpec, RunStore, engines
-from pfnts.experiments.calibration import ESTIMATORS, SIZES
-from pfnts.experiments.engines import Engine
-from pfnts.experiments.provenance import versions
+from pfnts.experiments import RunStore
+from pfnts.experiments.calibration import SIZES, plan_coverage
 from pfnts.experiments.report import write_report
-from pfnts.experiments.reproduce import TARGETS, reproduction
-from pfnts.experiments.threads import one_thread
-from pfnts.posterior import described, load
+from pfnts.reproduction.paper import PAPER
+from pfnts.reproduction.results import write_results
+from pfnts.reproduction.targets import TARGETS, reproduction
 
 SEED = 42
 _CALIBRATED = ("linear", "embedded")
@@ -50,6 +45,10 @@ def reproduce(
         Path | None,
         typer.Option(help="Folder of runs and report; runs/paper or runs/quick when left out."),
     ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Write tables, a row for every run and a README to this folder, too."),
+    ] = None,
     figures: Annotated[
         bool, typer.Option(help="Draw the figures for papers and slides; the page has curves of its own.")
     ] = True,
@@ -65,63 +64,33 @@ def reproduce(
     report to OUT/report: tables, curves, our numbers beside the paper's. Stop it at any time: the same
     command goes on. More replications or policies add to what is there.
     """
-    with plain_errors(ValueError, ImportError):
+    with plain_errors(ValueError, ImportError, OSError):
         wanted = reproduction(
             target, quick=quick, policies=policy or (), replications=replications, slow=slow
         )
-        chosen = engines.make(engine, workers=workers, address=address)
-        if address is None:
-            check_device(device)  # of a cluster elsewhere the engine asks
+        chosen = chosen_engine(engine, workers=workers, address=address, device=device)
         store = RunStore(out or Path("runs/quick" if quick else "runs/paper"))
         for note in wanted.notes:
-            console.print(f"[yellow]Note:[/] {note}", soft_wrap=True, highlight=False)
-        specs = obtainable(wanted.specs, store, data=data)
-    with stoppable(specs, store):
-        if wanted.coverage:
-            cover(store.root / "coverage", quick=quick, workers=workers)
-        failures = make_missing(specs, store, engine=chosen, data=data, device=device)
-        with plain_errors(ValueError, ImportError, OSError):
-            page = write_report(store.root, figures=figures)
-    console.print(f"The report is in [bold]{page}[/].", soft_wrap=True)
-    if failures is not None:
-        explain_failures(failures)
-        raise typer.Exit(1)
-
-
-def make_missing(
-    specs: Sequence[RunSpec], store: RunStore, *, engine: Engine, data: Path | None, device: str
-) -> FailedRunsError | None:
-    """Make the runs that the store lacks, one thread each; return what failed, if anything did."""
-    try:
-        with plain_errors(engines.UnusableDeviceError):
-            for _ in run_with_bars(specs, store=store, engine=engine, data=data, device=device):
-                pass
-    except FailedRunsError as error:
-        return error
-    return None
-
-
-def cover(out: Path, *, quick: bool, workers: int | None) -> None:
-    """Make the coverage diagnostics, unless those in the folder were made the same way."""
-    sizes, replications = (QUICK_SIZES, QUICK_REPLICATIONS) if quick else (SIZES, 10)
-    made = {
-        "sizes": list(sizes),
-        "replications": replications,
-        "seed": SEED,
-        "backbones": [PolicySpec.of("pfn-ts", backbone=name).backbone() for name in _CALIBRATED],
-        "estimators": [described(load(name)) for name in ESTIMATORS],
-        "pfnts": versions()["pfnts"],
-    }
-    finished = out / "made.json"
-    if finished.is_file() and json.loads(finished.read_text(encoding="utf-8")) == made:
-        console.print("Coverage diagnostics were made before.")
-        return
-    finished.unlink(missing_ok=True)
-    with plain_errors(ValueError, ImportError, OSError), one_thread():
-        rows = calibrated_with_bar(
-            _CALIBRATED, bart=True, sizes=sizes, replications=replications, seed=SEED, workers=workers
+            say(f"Note: {note}", style="yellow")
+        jobs = obtainable(wanted.specs, data=data, device=device)
+        cells = (
+            []
+            if not wanted.coverage
+            else plan_coverage(
+                backbones=_CALIBRATED,
+                bart=True,
+                sizes=QUICK_SIZES if quick else SIZES,
+                replications=QUICK_REPLICATIONS if quick else 10,
+                seed=SEED,
+            )
         )
-        write_calibration(rows, out)
-    # Last, so that what a killed process has left is made anew.
-    finished.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-    console.print(f"Coverage diagnostics are in [bold]{out}[/].", soft_wrap=True)
+    if cells:
+        cover(cells, RunStore(store.root / "coverage"), engine=chosen, device="cpu")
+    with stoppable(jobs, store):
+        _, failures = finish_all(jobs, store=store, engine=chosen)
+        with plain_errors(ValueError, ImportError, OSError):
+            page = write_report(store.root, figures=figures, beside=PAPER)
+            say(f"The report is in {page}.")
+            if results is not None:
+                say(f"The results are in {write_results(store.root, results, figures=figures)}.")
+    leave_with_failures(failures)

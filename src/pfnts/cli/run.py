@@ -9,21 +9,12 @@ from typing import Annotated
 import typer
 
 from pfnts import environments
-from pfnts.cli.console import console, explain_failures, plain_errors, regret_table, stoppable
-from pfnts.cli.devices import check_device
-from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers
-from pfnts.cli.progress import run_with_bars
+from pfnts.cli.console import leave_with_failures, plain_errors, regret_table, stoppable, terminal
+from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
+from pfnts.cli.progress import finish_all
 from pfnts.cli.tables import obtainable
-from pfnts.experiments import (
-    FailedRunsError,
-    PolicySpec,
-    Run,
-    RunStore,
-    UnknownOptionError,
-    engines,
-    plan,
-    summarize,
-)
+from pfnts.experiments import PolicySpec, RunStore, UnknownOptionError, plan, summarize
+from pfnts.experiments.scenarios import table_scenario
 
 
 def run(
@@ -31,7 +22,7 @@ def run(
         list[str],
         typer.Option(
             help="What to play; repeat for more, or 'all'. See **pfnts scenarios**. Your own: "
-            "`module.OBJECT`."
+            "`module.OBJECT`, or a table, `mine.csv`, with **--target**."
         ),
     ] = ["friedman"],  # noqa: B006 (typer reads the default and never changes it)
     policy: Annotated[
@@ -41,7 +32,12 @@ def run(
             "`module.Class`."
         ),
     ] = ["pfn-ts"],  # noqa: B006
-    horizon: Annotated[int, typer.Option(min=1, help="Rounds in a run.")] = 10_000,
+    target: Annotated[
+        str | None, typer.Option(help="Column of a table whose classes are the arms; the right one pays 1.")
+    ] = None,
+    horizon: Annotated[
+        int, typer.Option(min=1, help="Rounds in a run; of a table no more than rows.")
+    ] = 10_000,
     replications: Annotated[int, typer.Option(min=1, help="Independent runs of each policy.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same runs.")] = 42,
     backbone: Annotated[
@@ -68,35 +64,39 @@ def run(
     contexts and the same luck. A run that fails stops no other; the numbers depend neither on the engine nor
     on the number of workers, only on the device, which may round otherwise.
     """
-    with plain_errors(ValueError, ImportError):
+    with plain_errors(ValueError, ImportError, OSError):
         specs = plan(
-            scenarios=environments.names() if "all" in scenario else scenario,
+            scenarios=environments.names() if "all" in scenario else scenarios_of(scenario, target),
             policies=policy_grid(policy, backbone=backbone or [], encoding=encoding or []),
             horizon=horizon,
             replications=replications,
             seed=seed,
         )
-        chosen = engines.make(engine, workers=workers, address=address)
-        if address is None:
-            check_device(device)  # of a cluster elsewhere the engine asks
+        chosen = chosen_engine(engine, workers=workers, address=address, device=device)
         store = RunStore(out)
-        specs = obtainable(specs, store, data=data)
-    runs: list[Run] = []
-    failures: FailedRunsError | None = None
-    with stoppable(specs, store), plain_errors(engines.UnusableDeviceError):
-        try:
-            for each in run_with_bars(specs, store=store, engine=chosen, data=data, device=device):
-                runs.append(each)
-        except FailedRunsError as error:
-            failures = error
-    # Runs come in the order in which they end, which is not always the same.
-    place = {spec: i for i, spec in enumerate(specs)}
-    runs.sort(key=lambda run: place[run.spec])
+        jobs = obtainable(specs, data=data, device=device)
+    with stoppable(jobs, store):
+        runs, failures = finish_all(jobs, store=store, engine=chosen)
     if runs:
-        console.print(regret_table(summarize(runs)))
-    if failures is not None:
-        explain_failures(failures)
-        raise typer.Exit(1)
+        terminal.print(regret_table(summarize(runs)))
+    leave_with_failures(failures)
+
+
+def scenarios_of(texts: Sequence[str], target: str | None) -> list[str]:
+    """Give tables their column, and say where one is missing.
+
+    Examples
+    --------
+    >>> scenarios_of(["linear", "pets.csv"], "pet")
+    ['linear', 'pets.csv:pet']
+    """
+    tables = [text for text in texts if text.lower().endswith((".csv", ".csv.gz"))]
+    if bool(tables) != (target is not None):
+        raise ValueError(
+            f"--target goes with a table, --scenario mine.csv, and a table needs one; got {target!r} and "
+            f"{', '.join(texts)}"
+        )
+    return [table_scenario(text, target) if text in tables and target else text for text in texts]
 
 
 def policy_grid(

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.markup import escape
-
-from pfnts.cli.console import console
-from pfnts.experiments import RunSpec, RunStore
-from pfnts.experiments.reproduce import missing_tables
+from pfnts.cli.console import say
+from pfnts.environments import MissingDatasetError
+from pfnts.experiments import Job, RunSpec, job
 
 
-def obtainable(specs: Sequence[RunSpec], store: RunStore, *, data: Path | None) -> list[RunSpec]:
-    """Leave out the runs that would need a missing table, with a note on each such scenario."""
-    missing = missing_tables([spec for spec in specs if spec not in store], data=data)
-    left = [spec for spec in specs if spec.scenario not in missing or spec in store]
-    if specs and not left:
+def obtainable(specs: Sequence[RunSpec], *, data: Path | None, device: str) -> list[Job]:
+    """Work out the jobs but for those that need a missing table, with a note on each such scenario."""
+    jobs: list[Job] = []
+    missing: dict[str, str] = {}
+    for spec in dict.fromkeys(specs):
+        if spec.scenario not in missing:
+            try:
+                jobs.append(job(spec, inputs=data, device=device))
+            except MissingDatasetError as error:
+                missing[spec.scenario] = str(error)
+    if specs and not jobs:
         raise ValueError(next(iter(missing.values())))
     for scenario, reason in missing.items():
-        console.print(
-            f"[yellow]Note:[/] {scenario} is left out: {escape(reason)}", soft_wrap=True, highlight=False
-        )
-    return left
+        say(f"Note: {scenario} is left out: {reason}", style="yellow")
+    return jobs

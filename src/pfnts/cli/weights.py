@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pfnts.cli.console import console, plain_errors
+from pfnts.cli.console import plain_errors, say, terminal
 
 ELSEWHERE = {
     "embedded": "its weights are in the package",
@@ -28,7 +28,7 @@ def weights(
     with plain_errors(ValueError, OSError):
         if name != "tabpfn":
             raise ValueError(f"NAME must be tabpfn, got {name!r}: {ELSEWHERE.get(name, 'no such backbone')}")
-        with console.status("Fetching the TabPFN v2 weights"):
+        with terminal.status("Fetching the TabPFN v2 weights"):
             path = tabpfn_weights.fetch()
-    console.print(tabpfn_weights.NOTICE, soft_wrap=True, highlight=False)
-    console.print(f"The weights are in [bold]{path}[/], their sum is right.", soft_wrap=True, highlight=False)
+    say(tabpfn_weights.NOTICE)
+    say(f"The weights are in {path}, their sum is right.")

@@ -1,8 +1,9 @@
 """Contexts of every container, made into rows of floats by one schema."""
 
+from pfnts.contexts.choosing import describing
 from pfnts.contexts.column import Column, UnseenCategoryWarning
 from pfnts.contexts.files import read_file
 from pfnts.contexts.schema import Schema
 from pfnts.contexts.table import Table, plain, read
 
-__all__ = ["Column", "Schema", "Table", "UnseenCategoryWarning", "plain", "read", "read_file"]
+__all__ = ["Column", "Schema", "Table", "UnseenCategoryWarning", "describing", "plain", "read", "read_file"]

@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts.values import (
-    READABLE,
     category,
     days,
-    is_boolean,
     is_missing,
-    is_number,
-    is_readable,
-    is_word_of_truth,
+    kind_of,
     number,
+    numbers,
     remedy,
     shown,
     truth,
 )
 
+T = TypeVar("T")
 Matrix = NDArray[np.float64]
 Kind = Literal["numeric", "boolean", "date", "categorical"]
 
 SPARE_SLOTS = 8
 """One-hot places of an inferred categorical column, at least: categories that appear later need some."""
-MOST_CATEGORIES = 64
-"""Categories beyond which an inferred column is taken for an id or free text."""
 MOST_SLOTS = 10_000
 """One-hot places that a column may have."""
-_ALL_DISTINCT = 20, 0.9
-"""From so many values on, a share of distinct texts above this one is taken for an id."""
 _MISSING, _UNSEEN = -1, -2
 
 
@@ -136,6 +130,8 @@ class Column:
             return self._one_hot(values)
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind == "numeric":
             floats = values.astype(np.float64)
+        elif self.kind == "numeric" and are_texts(values) and (known := _numbers_by_text(values)):
+            floats = np.fromiter(map(known.__getitem__, values), np.float64, len(values))
         else:
             rule = "true, false or missing" if self.kind == "boolean" else self.kind
             floats = np.array(self._read(values, _READERS[self.kind], rule), dtype=np.float64)
@@ -184,11 +180,11 @@ class Column:
 
     def _read(self, values: Any, reader: Callable[[Any], float | None], rule: str) -> list[float]:
         """Read every value; the first one that cannot be read is an error."""
-        read = _each(values, reader)
+        read = each(values, reader)
         if None in read:
             i = read.index(None)
             value = values[i]
-            if not is_readable(value):
+            if kind_of(value) is None:
                 raise self.refused(values, i, rule, remedy(value))
             if self.kind == "categorical":
                 raise self.refused(values, i, rule, "give a text or a finite number")
@@ -197,99 +193,39 @@ class Column:
         return read  # type: ignore[return-value]
 
 
-def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool = False) -> Column:
-    """Guess a column from its values; one without any value is taken for numeric.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    values
-        Its values.
-    nominal
-        Whether the container declares it categorical.
-    written
-        Whether texts stand for values of any kind, as in a CSV file.
-
-    Examples
-    --------
-    >>> infer_column("age", ["41", "NA"], written=True).kind, infer_column("age", ["41", "NA"]).kind
-    ('numeric', 'categorical')
-    """
-    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and not nominal:
-        return Column(name, "boolean" if values.dtype.kind == "b" else "numeric")
-    repeated = dict.fromkeys(values) if _all_texts(values) else values
-    present = [value for value in repeated if not is_missing(value)]
-    texts = all(isinstance(value, str) for value in present)
-    for value in present:
-        if not is_readable(value):
-            i = next(i for i, other in enumerate(values) if other is value)
-            raise Column(name, "numeric").refused(values, i, READABLE, remedy(value))
-    kinds = {_kind(value, written=written) for value in present}
-    if not kinds:
-        return Column(name, "categorical", slots=SPARE_SLOTS) if nominal else Column(name, "numeric")
-    if not nominal:
-        if kinds in ({"numeric"}, {"boolean"}, {"date"}):
-            return Column(name, kinds.pop())  # type: ignore[arg-type]
-        if kinds == {"numeric", "boolean"} and not texts:
-            return Column(name, "numeric")
-        if not texts:
-            raise ValueError(
-                f"context column {name!r} must hold values of one kind, got {' and '.join(sorted(kinds))}: "
-                f"{', '.join(map(shown, present[:5]))}; declare the column in schema="
-            )
-    found = categories_of(present)
-    if looks_like_id(len(found), sum(not is_missing(value) for value in values)):
-        raise ValueError(
-            f"context column {name!r} must hold at most {MOST_CATEGORIES} categories that repeat, got "
-            f"{len(found):,} in {len(values):,} rows, such as {', '.join(map(shown, found[:3]))}; leave it "
-            "out if it is an id, or list its categories in schema="
-        )
-    return Column(name, "categorical", tuple(found), max(SPARE_SLOTS, len(found) + SPARE_SLOTS // 2))
-
-
-def looks_like_id(distinct: int, rows: int) -> bool:
-    """Whether so many distinct texts in so many rows are names of things instead of their properties."""
-    least, share = _ALL_DISTINCT
-    return distinct > MOST_CATEGORIES or (rows >= least and distinct > share * rows)
-
-
 def categories_of(values: Iterable[Any]) -> list[str]:
     """Distinct categories in the order in which they appear."""
-    texts = dict.fromkeys(values) if isinstance(values, list) and _all_texts(values) else values
-    found = dict.fromkeys(category(value) for value in texts if not is_missing(value))
+    distinct = dict.fromkeys(values) if are_texts(values) else values
+    found = dict.fromkeys(category(value) for value in distinct if not is_missing(value))
     return [text for text in found if text is not None]
 
 
-def _kind(value: Any, *, written: bool) -> str:
-    """Say which kind of column a value speaks for."""
-    if is_boolean(value):
-        return "boolean"
-    if is_number(value):
-        return "numeric"
-    if days(value) is not None:
-        return "date"
-    if written and is_word_of_truth(value):
-        return "boolean"
-    return "numeric" if written and number(value) is not None else "categorical"
+def are_texts(values: Any) -> bool:
+    """Whether a column holds texts only, so that it is enough to read each distinct one once."""
+    return isinstance(values, list) and len(values) > 1 and set(map(type, values)) == {str}
+
+
+def each(values: Any, reader: Callable[[Any], T]) -> list[T]:
+    """Read every value of a column."""
+    if are_texts(values):
+        # A file's column says the same few texts over and over.
+        known = {text: reader(text) for text in dict.fromkeys(values)}
+        return list(map(known.__getitem__, values))
+    return [reader(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+
+
+def _numbers_by_text(texts: list[str]) -> dict[str, float] | None:
+    distinct = dict.fromkeys(texts)
+    read = numbers(distinct)
+    return None if read is None else dict(zip(distinct, read, strict=True))
 
 
 def _or_missing(reader: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
-    return lambda value: math.nan if is_missing(value) else reader(value)
+    def read(value: Any) -> float | None:
+        found = reader(value)
+        return math.nan if found is None and is_missing(value) else found
+
+    return read
 
 
 _READERS = {"numeric": _or_missing(number), "boolean": _or_missing(truth), "date": _or_missing(days)}
-
-
-def _each(values: Sequence[Any], reader: Callable[[Any], float | None]) -> list[float | None]:
-    if isinstance(values, np.ndarray):
-        values = values.tolist()
-    if len(values) > 1 and _all_texts(values):
-        # A file's column says the same few texts over and over.
-        known = {text: reader(text) for text in dict.fromkeys(values)}
-        return [known[text] for text in values]
-    return [reader(value) for value in values]
-
-
-def _all_texts(values: Any) -> bool:
-    return not isinstance(values, np.ndarray) and all(type(value) is str for value in values)

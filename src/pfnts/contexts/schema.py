@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.contexts.column import Column, Matrix, infer_column
+from pfnts.contexts.column import Column, Matrix
+from pfnts.contexts.inference import infer_column
 from pfnts.contexts.table import Table, read
 from pfnts.contexts.values import shown
 

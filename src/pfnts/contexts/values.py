@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
@@ -83,6 +83,22 @@ def number(value: Any) -> float | None:
         return math.inf if value > 0 else -math.inf
 
 
+def numbers(texts: Collection[str]) -> list[float] | None:
+    """Read many texts as `number` does; None where one is no number.
+
+    Examples
+    --------
+    >>> numbers(["1", " 2.5"]), numbers(["1", "one"])
+    ([1.0, 2.5], None)
+    """
+    try:
+        read = list(map(float, texts))
+    except ValueError:
+        return None
+    together = "".join(texts)
+    return read if together.isascii() and "_" not in together else None
+
+
 def truth(value: Any) -> float | None:
     """Read a boolean, one of the words true and false, or 0 and 1; None for anything else.
 
@@ -111,11 +127,6 @@ def days(value: Any) -> float | None:
     if moment is None:
         return None
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) / timedelta(days=1)
-
-
-def is_word_of_truth(text: str) -> bool:
-    """Whether a text is true or false, in small letters, capitals, or with a capital first."""
-    return text.strip() in _TRUTHS
 
 
 def has_zone(value: Any) -> bool:
@@ -187,10 +198,30 @@ def remedy(value: Any) -> str:
     return "turn it into a number, a text or a date"
 
 
-def is_readable(value: Any) -> bool:
-    """Whether a value is missing, a boolean, a number, a text or a date."""
-    known = isinstance(value, str | bool | np.bool_) or is_number(value) or is_missing(value)
-    return known or _moment(value) is not None
+def kind_of(value: Any, *, written: bool = False) -> str | None:
+    """Say which kind of column a value speaks for, or "missing"; None for what no column can hold.
+
+    Parameters
+    ----------
+    value
+        Any value.
+    written
+        Whether a text may stand for a number or a boolean, as in a CSV file.
+
+    Examples
+    --------
+    >>> kind_of("1.5"), kind_of("1.5", written=True), kind_of("2026-03-01"), kind_of(b"1.5")
+    ('categorical', 'numeric', 'date', None)
+    """
+    if is_missing(value):
+        return "missing"
+    if is_number(value) or (written and isinstance(value, str) and number(value) is not None):
+        return "numeric"
+    if is_boolean(value) or (written and isinstance(value, str) and value.strip() in _TRUTHS):
+        return "boolean"
+    if _moment(value) is not None:
+        return "date"
+    return "categorical" if isinstance(value, str) else None
 
 
 def shown(value: Any) -> str:

@@ -6,6 +6,7 @@ import operator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 
@@ -48,6 +49,21 @@ class Environment:
     def n_arms(self) -> int:
         """Number of arms K."""
         return int(self.means.shape[1])
+
+
+def generator(rng: object) -> Generator:
+    """Give a generator back, or make one from a seed.
+
+    Examples
+    --------
+    >>> generator(0).random() == np.random.default_rng(0).random()
+    True
+    """
+    if isinstance(rng, Generator):
+        return rng
+    if isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0:
+        return np.random.default_rng(int(rng))
+    raise ValueError(f"rng must be a numpy.random.Generator or a seed from 0 on, got {rng!r}")
 
 
 def checked_horizon(horizon: object) -> int:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from http.client import HTTPException
 from pathlib import Path
 
 from numpy.random import Generator
 
+from pfnts.contexts import read
 from pfnts.environments.base import Environment
-from pfnts.environments.tables import Table, import_pandas, read_table, table_from_frame
+from pfnts.environments.tables import RewardTable, class_table, read_table
 
 MOST_ROWS = 10_000
 """Rounds of the paper's runs; a larger table is sampled."""
@@ -59,7 +60,7 @@ class OpenMLScenario:
         table = self.table()
         return table.environment(name=self.name, horizon=min(horizon, MOST_ROWS), rng=rng)
 
-    def table(self) -> Table:
+    def table(self) -> RewardTable:
         """Read the dataset from the folder if it is there, from scikit-learn's cache or OpenML if not."""
         folder = _folder(self.data)
         if folder is not None:
@@ -69,7 +70,7 @@ class OpenMLScenario:
                         return read_table(path, target=None)
         return self._fetched(folder)
 
-    def _fetched(self, folder: Path | None) -> Table:
+    def _fetched(self, folder: Path | None) -> RewardTable:
         try:
             return fetch(self.data_id)
         except (OSError, HTTPException, ValueError) as error:
@@ -94,7 +95,7 @@ def _folder(data: Path | None) -> Path | None:
 
 
 @lru_cache(maxsize=16)
-def fetch(data_id: int) -> Table:
+def fetch(data_id: int) -> RewardTable:
     """Download a dataset from OpenML by scikit-learn, which keeps a copy in its own data folder.
 
     Parameters
@@ -102,18 +103,19 @@ def fetch(data_id: int) -> Table:
     data_id
         Number of the dataset.
     """
-    import_pandas()
     try:
         from sklearn.datasets import fetch_openml
     except ImportError as error:
         raise ImportError(
-            'OpenML datasets need scikit-learn; install it with: pip install "pfnts[bench]"'
+            'OpenML datasets need scikit-learn and pandas; install them with: pip install "pfnts[bench]"'
         ) from error
     with warnings.catch_warnings():
         # It warns of each new attempt, and of datasets with newer versions; ours are pinned.
         warnings.simplefilter("ignore", UserWarning)
         bunch = fetch_openml(data_id=data_id, as_frame=True, parser="auto", n_retries=2)
-    return table_from_frame(bunch.data, bunch.target)
+    # OpenML calls numbers nominal, too, such as the indicators of covertype: they are read as a file's texts.
+    contexts = replace(read(bunch.data), nominal=frozenset(), written=True)
+    return class_table(contexts, bunch.target.tolist(), target=str(bunch.target.name))
 
 
 SCENARIOS: tuple[OpenMLScenario, ...] = (

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from numpy.random import Generator
 
 from pfnts.dotted import find, is_dotted
-from pfnts.environments.base import Environment, checked_horizon
+from pfnts.environments.base import Environment, checked_horizon, generator
 from pfnts.environments.contextual import SCENARIOS as CONTEXTUAL
 from pfnts.environments.drinkless import DrinklessScenario
 from pfnts.environments.openml import SCENARIOS as OPENML
@@ -98,7 +98,7 @@ def describe(name: str) -> Scenario:
 
 
 def make(
-    name: str, *, horizon: int, rng: Generator, data: str | os.PathLike[str] | None = None
+    name: str, *, horizon: int, rng: Generator | int, data: str | os.PathLike[str] | None = None
 ) -> Environment:
     """Draw an environment.
 
@@ -109,8 +109,8 @@ def make(
     horizon
         Number of rounds; an OpenML scenario has at most 10,000, and no more than its dataset has rows.
     rng
-        Where functions, contexts and rewards come from. The same generator state gives the same
-        environment, and a longer horizon continues a shorter one.
+        Where functions, contexts and rewards come from, or its seed. The same generator state gives the
+        same environment, and a longer horizon continues a shorter one.
     data
         Folder with the tables of OpenML scenarios; that of the environment variable PFNTS_DATA when left
         out. A table that is not there is downloaded once. Other scenarios need none.
@@ -126,4 +126,4 @@ def make(
     rounds = checked_horizon(horizon)
     if data is not None and isinstance(scenario, OpenMLScenario):
         scenario = replace(scenario, data=Path(data))
-    return scenario.environment(horizon=rounds, rng=rng)
+    return scenario.environment(horizon=rounds, rng=generator(rng))

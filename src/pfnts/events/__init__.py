@@ -1,6 +1,16 @@
 """What happened, in one order: the log from which everything a policy knows is folded."""
 
-from pfnts.events.event import ArmAdded, ArmRemoved, Decided, Event, Label, Observed, Rewarded, from_dict
+from pfnts.events.event import (
+    ArmAdded,
+    ArmRemoved,
+    Decided,
+    Event,
+    Label,
+    Observed,
+    Rewarded,
+    from_dict,
+    to_dict,
+)
 from pfnts.events.history import History
 
 __all__ = [
@@ -13,4 +23,5 @@ __all__ = [
     "Observed",
     "Rewarded",
     "from_dict",
+    "to_dict",
 ]

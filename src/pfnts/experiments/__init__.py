@@ -1,13 +1,14 @@
 """What to run, running it, keeping and summarising what came of it."""
 
 from pfnts.experiments.backbone_scores import BackboneScore, score_backbone
-from pfnts.experiments.batch import FailedRunsError, run_all
+from pfnts.experiments.batch import FailedRunsError, run_all, run_jobs
 from pfnts.experiments.calibration import CoverageRow, calibrate
 from pfnts.experiments.calibration_report import coverage_figure
 from pfnts.experiments.engines import LocalEngine, RayEngine
 from pfnts.experiments.figures import regret_curves
-from pfnts.experiments.runner import run
-from pfnts.experiments.spec import PolicySpec, RunSpec, UnknownOptionError, plan
+from pfnts.experiments.jobs import Job, job, prepare
+from pfnts.experiments.simulations import RunSpec, plan, run
+from pfnts.experiments.spec import PolicySpec, UnknownOptionError
 from pfnts.experiments.store import CorruptRunError, Run, RunStore
 from pfnts.experiments.summary import FinalRegret, summarize
 
@@ -17,6 +18,7 @@ __all__ = [
     "CoverageRow",
     "FailedRunsError",
     "FinalRegret",
+    "Job",
     "LocalEngine",
     "PolicySpec",
     "RayEngine",
@@ -26,10 +28,13 @@ __all__ = [
     "UnknownOptionError",
     "calibrate",
     "coverage_figure",
+    "job",
     "plan",
+    "prepare",
     "regret_curves",
     "run",
     "run_all",
+    "run_jobs",
     "score_backbone",
     "summarize",
 ]

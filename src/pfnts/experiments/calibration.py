@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from pfnts import backbones as known_backbones
-from pfnts import environments
+from pfnts import environments, posterior
 from pfnts.backbones import Backbone
-from pfnts import posterior
+from pfnts.dotted import sources
+from pfnts.experiments.batch import run_all
+from pfnts.experiments.files import safe_name
+from pfnts.experiments.jobs import Progress
+from pfnts.experiments.store import Run
+from pfnts.experiments.threads import one_thread
 from pfnts.scores import coverage
 
 Matrix = NDArray[np.float64]
@@ -28,8 +34,99 @@ TASKS = ("linear", "friedman")
 """The paper's: arm 0 of these scenarios, with 10 and 5 features."""
 SIZES = (16, 64, 256, 1024)
 """Rows of a history."""
+QUERIES = 50
+"""Contexts at which each interval is asked for."""
 ESTIMATORS = ("network", "shrunk", "subclt")
-"""For every backbone: the learned posterior where there is one, SubCLT that never collapses, and the paper's."""
+"""For every backbone: its own posterior of the mean if it has one, SubCLT that never collapses, the paper's."""
+BART = "bart"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How the intervals of one model did on one task after one number of rows."""
+
+    coverage: Matrix
+    """(R, V) share of the queries whose mean reward lies within its interval, by replication and variance."""
+    length: Matrix
+    """(R, V) mean length of the intervals."""
+    seconds: float
+    """Wall-clock time of all replications."""
+
+
+@dataclass(frozen=True)
+class CoverageSpec:
+    """Histories of one task and one size, all replications, for one model.
+
+    Most of BART's time goes to its compiler, once for every size: so replications are not torn apart.
+    """
+
+    noun: ClassVar[str] = "cell"
+    measure: ClassVar[str] = "coverage"
+    result: ClassVar[type[Measured]] = Measured
+
+    task: str
+    """Scenario whose arm 0 is learned; its mean rewards must be known."""
+    model: str
+    """Name of a backbone, or "bart"."""
+    size: int
+    """Rows of a history."""
+    replications: int
+    """How many histories."""
+    seed: int
+    """The same seed gives the same histories, whatever the model."""
+
+    @property
+    def title(self) -> str:
+        """Task, rows and model in a few words."""
+        return f"{self.task}, {self.size:,} rows, {self.model}"
+
+    @property
+    def stem(self) -> str:
+        """How the name of its folder begins."""
+        return f"coverage_{self.task}_{safe_name(self.model)}_{self.size}"
+
+    @property
+    def steps(self) -> int:
+        """Replications."""
+        return self.replications
+
+    @property
+    def variances(self) -> tuple[str, ...]:
+        """How the model gets its intervals."""
+        return ("mcmc",) if self.model == BART else usable(_loaded(self.model, "cpu"))
+
+    def describe(self) -> dict[str, Any]:
+        """Everything above as plain JSON values."""
+        return {"kind": "coverage", **self.__dict__}
+
+    def decided_by(self, inputs: object) -> dict[str, Any]:  # noqa: ARG002 (a history is drawn, not read)
+        """Weights and files of the user's own behind the model."""
+        if self.model == BART:
+            return {}
+        backbone = _loaded(self.model, "cpu")
+        decided = {
+            "backbone": ":".join([backbone.name, *filter(None, [backbone.fingerprint])]),
+            "sources": sources([self.model]),
+        }
+        return {name: value for name, value in decided.items() if value is not None}
+
+    def device(self, asked: str) -> str:
+        """Where the model computes, when ``asked`` is where it may."""
+        return "cpu" if self.model in (BART, "linear") else asked
+
+    def perform(self, inputs: object, *, device: str, progress: Progress) -> Measured:  # noqa: ARG002
+        """Draw the histories and measure the intervals, in one thread."""
+        measured: list[list[tuple[float, float]]] = []
+        began = time.perf_counter()
+        # Loaded outside, because a library is held to one thread only if it is loaded by then.
+        backbone = None if self.model == BART else _loaded(self.model, self.device(device))
+        with one_thread():
+            for number in range(self.replications):
+                history = draw_history(self.task, self.size, number=number, seed=self.seed)
+                measured.append([_measured(interval, history) for interval in _intervals(backbone, history)])
+                progress(number + 1, float(np.mean([share for row in measured for share, _ in row])))
+        values = np.array(measured)
+        return Measured(values[:, :, 0], values[:, :, 1], time.perf_counter() - began)
 
 
 @dataclass(frozen=True)
@@ -66,7 +163,7 @@ class CoverageRow:
         >>> CoverageRow("linear", "bart", "mcmc", 16, 1, 0.9, 0.1, 2.0, 0.1, 1.0).method
         'BART'
         """
-        return "BART" if self.model == "bart" else f"{self.model}, {self.variance}"
+        return "BART" if self.model == BART else f"{self.model}, {self.variance}"
 
 
 @dataclass(frozen=True)
@@ -85,22 +182,15 @@ class History:
     """For whoever needs to draw."""
 
 
-Listener = Callable[[str, int, int, str], None]
-"""Told task, size, replication and model that come next."""
-Measured = tuple[float, float, float]
-"""Coverage, mean length and seconds in one replication."""
-
-
 def calibrate(
     *,
-    backbones: Sequence[str | Backbone] = ("linear", "embedded"),
+    backbones: Sequence[str] = ("linear", "embedded"),
     bart: bool = True,
     tasks: Sequence[str] = TASKS,
     sizes: Sequence[int] = SIZES,
     replications: int = 10,
-    queries: int = 50,
     seed: int = 42,
-    listener: Listener = lambda *_: None,
+    **options: Any,
 ) -> list[CoverageRow]:
     """Compare nominal 95 % intervals for the mean reward with the truth, as the paper does.
 
@@ -110,7 +200,7 @@ def calibrate(
     Parameters
     ----------
     backbones
-        Names or backbones; each is asked for its own posterior of the mean, shrunk SubCLT and SubCLT.
+        Names; each is asked for its own posterior of the mean, shrunk SubCLT and SubCLT.
     bart
         Whether BART is run for comparison; it needs the extra ``baselines``.
     tasks
@@ -119,12 +209,10 @@ def calibrate(
         Rows of the histories, each at least 3.
     replications
         Histories for each task and size.
-    queries
-        Contexts at which each interval is asked for.
     seed
         The same seed gives the same histories.
-    listener
-        Told what comes next.
+    options
+        Passed to `pfnts.experiments.run_all`: ``store``, ``engine``, ``device``, ``listener``.
 
     Examples
     --------
@@ -134,32 +222,60 @@ def calibrate(
     >>> all(0.6 < row.coverage <= 1 for row in rows)
     True
     """
-    _check(tasks, sizes, replications=replications, queries=queries)
-    methods = _methods([known_backbones.load(backbone) for backbone in backbones], bart=bart)
-    rows = []
+    specs = plan_coverage(
+        backbones=backbones, bart=bart, tasks=tasks, sizes=sizes, replications=replications, seed=seed
+    )
+    return coverage_rows(specs, run_all(specs, **options))
+
+
+def plan_coverage(
+    *,
+    backbones: Sequence[str],
+    bart: bool,
+    tasks: Sequence[str] = TASKS,
+    sizes: Sequence[int],
+    replications: int,
+    seed: int,
+) -> list[CoverageSpec]:
+    """List the cells, the longest first, so that none is left for one process alone."""
     for task in tasks:
-        for size in sizes:
-            found: dict[tuple[str, str], list[Measured]] = {}
-            for number in range(replications):
-                history = draw_history(task, size, number=number, queries=queries, seed=seed)
-                for name, intervals in methods.items():
-                    listener(task, size, number, name)
-                    began = time.perf_counter()
-                    given = intervals(history)
-                    seconds = time.perf_counter() - began
-                    for variance, interval in given.items():
-                        measured = _measured(interval, history, seconds)
-                        found.setdefault((name, variance), []).append(measured)
-            rows += [_row(task, size, model, variance, all_of) for (model, variance), all_of in found.items()]
-    return rows
+        if task.startswith("openml-"):
+            raise ValueError(f"tasks must be scenarios with known mean rewards, got {task!r}")
+        environments.describe(task)
+    if not sizes or min(sizes) < 3:
+        raise ValueError(f"sizes must be at least 3, got {list(sizes)}")
+    if replications < 1:
+        raise ValueError(f"replications must be a positive integer, got {replications}")
+    names = list(dict.fromkeys(backbones))
+    for name in names:
+        _loaded(name, "cpu")  # a mistake in a name shows here, not in another process
+    if bart:
+        from pfnts.experiments import calibration_bart  # noqa: F401 (a missing extra shows here, too)
+    models = [*names, *([BART] if bart else [])]
+    if not models:
+        raise ValueError("backbones must name at least one, or bart be true, got none")
+    return [
+        CoverageSpec(task, model, size, replications, seed)
+        for size in sorted(set(sizes), reverse=True)
+        for task in tasks
+        for model in models
+    ]
 
 
-def draw_history(task: str, size: int, *, number: int, queries: int, seed: int) -> History:
+def coverage_rows(specs: Sequence[CoverageSpec], runs: Iterable[Run]) -> list[CoverageRow]:
+    """Average over replications, by task, then by size, in the order in which models were asked for."""
+    found = {run.spec: run.result for run in runs}
+    tasks, models = ([*dict.fromkeys(getattr(spec, name) for spec in specs)] for name in ("task", "model"))
+    order = sorted(found, key=lambda spec: (tasks.index(spec.task), spec.size, models.index(spec.model)))
+    return [_row(spec, found[spec], place) for spec in order for place in range(len(spec.variances))]
+
+
+def draw_history(task: str, size: int, *, number: int, queries: int = QUERIES, seed: int) -> History:
     """Draw the functions of a scenario, then rewards of arm 0 at ``size`` contexts, then the queries.
 
     Examples
     --------
-    >>> draw_history("friedman", 16, number=0, queries=50, seed=42).queries.shape
+    >>> draw_history("friedman", 16, number=0, seed=42).queries.shape
     (50, 5)
     """
     child, for_model = SeedSequence([seed, zlib.crc32(task.encode()), size, number]).spawn(2)
@@ -181,10 +297,8 @@ def backbone_intervals(backbone: Backbone, history: History) -> dict[str, Interv
     """
     sequence, n = backbone.sequence(history.X, history.y), len(history.y)
     intervals = {}
-    for name in ESTIMATORS:
+    for name in usable(backbone):
         estimator = posterior.load(name)
-        if estimator.needs_mean_sd and not backbone.knows_mean_sd:
-            continue
         asked = estimator.asks(n)
         answer = sequence.predict(history.queries, sizes=asked.sizes, levels=asked.levels)
         found = estimator.posterior(answer, size=n, reward_variance=float(np.var(history.y)))
@@ -192,55 +306,45 @@ def backbone_intervals(backbone: Backbone, history: History) -> dict[str, Interv
     return intervals
 
 
-def _methods(
-    loaded: Sequence[Backbone], *, bart: bool
-) -> dict[str, Callable[[History], dict[str, Interval]]]:
-    names = [backbone.name for backbone in loaded]
-    if len(set(names)) < len(names):
-        raise ValueError(f"backbones must have different names, got {names}")
-    methods: dict[str, Callable[[History], dict[str, Interval]]] = {
-        backbone.name: partial(backbone_intervals, backbone) for backbone in loaded
-    }
-    if bart:
-        from pfnts.experiments.calibration_bart import bart_interval
-
-        methods["bart"] = lambda history: {"mcmc": bart_interval(history, level=LEVEL)}
-    if not methods:
-        raise ValueError("backbones must name at least one, or bart be true, got none")
-    return methods
+def usable(backbone: Backbone) -> tuple[str, ...]:
+    """Estimators that a backbone knows enough for."""
+    return tuple(
+        name for name in ESTIMATORS if backbone.knows_mean_sd or not posterior.load(name).needs_mean_sd
+    )
 
 
-def _check(tasks: Sequence[str], sizes: Sequence[int], *, replications: int, queries: int) -> None:
-    for task in tasks:
-        if task.startswith("openml-"):
-            raise ValueError(f"tasks must be scenarios with known mean rewards, got {task!r}")
-        environments.describe(task)
-    if not sizes or min(sizes) < 3:
-        raise ValueError(f"sizes must be at least 3, got {list(sizes)}")
-    if replications < 1 or queries < 1:
-        raise ValueError(
-            f"replications and queries must be positive integers, got {replications} and {queries}"
-        )
+def _intervals(backbone: Backbone | None, history: History) -> list[Interval]:
+    if backbone is not None:
+        return list(backbone_intervals(backbone, history).values())
+    from pfnts.experiments.calibration_bart import bart_interval
+
+    return [bart_interval(history, level=LEVEL)]
 
 
-def _measured(interval: Interval, history: History, seconds: float) -> Measured:
+@cache
+def _loaded(name: str, device: str) -> Backbone:
+    return known_backbones.load(name, **({} if device == "cpu" else {"device": device}))
+
+
+def _measured(interval: Interval, history: History) -> tuple[float, float]:
     lower, upper = interval
-    return coverage(lower, upper, history.means), float((upper - lower).mean()), seconds
+    return coverage(lower, upper, history.means), float((upper - lower).mean())
 
 
-def _row(task: str, size: int, model: str, variance: str, measured: list[Measured]) -> CoverageRow:
-    values = np.array(measured)
-    means = values.mean(axis=0)
-    errors = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.full(3, np.nan)
+def _row(spec: CoverageSpec, measured: Measured, place: int) -> CoverageRow:
+    values = np.stack([measured.coverage[:, place], measured.length[:, place]])
+    many = spec.replications > 1
+    errors = values.std(axis=1, ddof=1) / np.sqrt(spec.replications) if many else np.full(2, np.nan)
+    (share, length), (share_error, length_error) = values.mean(axis=1).tolist(), errors.tolist()
     return CoverageRow(
-        task=task,
-        model=model,
-        variance=variance,
-        size=size,
-        replications=len(values),
-        coverage=float(means[0]),
-        coverage_error=float(errors[0]),
-        length=float(means[1]),
-        length_error=float(errors[1]),
-        seconds=float(means[2]),
+        task=spec.task,
+        model=spec.model,
+        variance=spec.variances[place],
+        size=spec.size,
+        replications=spec.replications,
+        coverage=share,
+        coverage_error=share_error,
+        length=length,
+        length_error=length_error,
+        seconds=measured.seconds / spec.replications,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pfnts.experiments.calibration import LEVEL, CoverageRow
-from pfnts.experiments.figures import COLOURS, new_figure, plain_frame, save
+from pfnts.experiments.charts import COLOURS
+from pfnts.experiments.figures import new_figure, plain, save
+from pfnts.experiments.files import write_file
 
 _MARKERS = {"subclt": "o", "shrunk": "s", "mcmc": "D"}
 
@@ -54,19 +57,16 @@ def coverage_markdown(rows: Sequence[CoverageRow]) -> str:
     return "\n".join(lines)
 
 
-def write_coverage_csv(rows: Sequence[CoverageRow], path: str | os.PathLike[str]) -> None:
-    """Write one line for each row, and the seconds it took to a file beside it, ``coverage_times.csv``.
+def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:
+    """Write table and picture into a folder, and the seconds to a file of their own.
 
-    So the first is the same, byte for byte, whenever the rows are, however long they took.
+    So ``coverage.csv`` is the same, byte for byte, whenever the rows are, however long they took.
     """
-    path = Path(path)
-    names = [field.name for field in fields(CoverageRow) if field.name != "seconds"]
-    _write_columns(rows, names, path)
-    _write_columns(
-        rows,
-        ["task", "model", "variance", "size", "replications", "seconds"],
-        path.with_stem(f"{path.stem}_times"),
-    )
+    names = [field.name for field in fields(CoverageRow)]
+    write_file(out / "coverage.csv", _csv(rows, names[:-1]))
+    write_file(out / "coverage_times.csv", _csv(rows, [*names[:5], "seconds"]))
+    write_file(out / "coverage.md", coverage_markdown(rows))
+    coverage_figure(rows, out / "coverage.png")
 
 
 def coverage_figure(rows: Sequence[CoverageRow], path: str | os.PathLike[str]) -> Path:
@@ -86,27 +86,28 @@ def coverage_figure(rows: Sequence[CoverageRow], path: str | os.PathLike[str]) -
         raise ValueError("rows must hold at least one row, got none")
     tasks = list(dict.fromkeys(row.task for row in rows))
     models = list(dict.fromkeys(row.model for row in rows))
-    figure = new_figure(width=1.2 + 5.2 * len(tasks), height=4.8)
+    figure = new_figure(width=1.2 + 5.2 * len(tasks), height=4.8, arranged=True)
     panels = figure.subplots(1, len(tasks), squeeze=False, sharey=True)[0]
     lowest = min(row.coverage for row in rows)
     for panel, task in zip(panels, tasks, strict=True):
         panel.axhline(LEVEL, color="#777777", linewidth=1, linestyle=(0, (4, 3)))
         for (_, method), group in by_method(row for row in rows if row.task == task).items():
-            _draw(panel, list(group.values()), label=method, models=models)
+            _draw(panel, list(group.values()), label=plain(method), models=models)
         panel.set(title=task, xlabel="mean length of the intervals", xscale="log")
         _plain_ticks(panel)
-        plain_frame(panel)
+        panel.spines[["top", "right"]].set_visible(False)
     panels[0].set(ylabel="share that hold the mean reward", ylim=(max(0.0, lowest - 0.05), 1.02))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
     return save(figure, path)
 
 
-def _write_columns(rows: Iterable[CoverageRow], names: Sequence[str], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, names, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+def _csv(rows: Iterable[CoverageRow], names: Sequence[str]) -> str:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, names, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
+    return buffer.getvalue()
 
 
 def _draw(panel: Any, rows: list[CoverageRow], *, label: str, models: list[str]) -> None:

@@ -1,62 +1,26 @@
-"""Regret curves, and what all pictures share."""
+"""Charts by matplotlib, for papers and slides."""
 
 from __future__ import annotations
 
+import io
+import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfnts import policies
+from pfnts.experiments.charts import COLOURS, DASHES, FIRST_ROUND, Chart, Line, Panel, styles_of
+from pfnts.experiments.files import write_file
 from pfnts.experiments.outcomes import Outcome, bands, condense
 from pfnts.experiments.store import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = (
-    "#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#009E73",
-    "#56B4E9", "#882255", "#332288", "#444444", "#999999",
-)  # fmt: skip
-"""On white. The first six are those of Okabe and Ito, told apart in all common forms of colour blindness."""
-DARK_COLOURS = (
-    "#4DA3E8", "#F2B233", "#FF7F4D", "#E89AC7", "#2CC796",
-    "#96DAFF", "#D0629C", "#9B8CF0", "#C8C8C8", "#858585",
-)  # fmt: skip
-"""The same on black."""
-DASHES = ("", "", "7 3", "", "", "7 3", "2 2", "2 2", "7 3", "2 2")
-"""Lengths of dashes and gaps, so that nobody has to rely on the colour."""
-
-FIRST_ROUND = 10
-"""Where curves begin on a logarithmic axis: before it the arms are merely pulled in turn."""
-
+_COLUMNS = 4
 _WIDTH = 1.6
-
-
-def style_of(policy: str) -> int:
-    """Which colour and dashes a policy has, in every picture.
-
-    Examples
-    --------
-    >>> COLOURS[style_of("pfn-ts")]
-    '#0072B2'
-    """
-    return policies.names().index(policy) % len(COLOURS)
-
-
-def styles_of(names: Sequence[str]) -> list[int]:
-    """Colour and dashes of policies side by side: their own, unless two share a name or one has no own.
-
-    Examples
-    --------
-    >>> styles_of(["lin-ts", "pfn-ts"]), styles_of(["pfn-ts", "mine.Policy"])
-    ([1, 0], [0, 1])
-    """
-    if len(set(names)) == len(names) and set(names) <= set(policies.names()):
-        return [style_of(name) for name in names]
-    return [place % len(COLOURS) for place in range(len(names))]
 
 
 def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
@@ -72,55 +36,108 @@ def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
     path
         Where the picture goes; its suffix decides the format.
     """
-    groups: dict[str, dict[str, list[Outcome]]] = {}
+    groups: dict[str, dict[Any, list[Outcome]]] = {}
     for run in runs:
-        groups.setdefault(run.spec.scenario, {}).setdefault(run.spec.policy.label, []).append(condense(run))
+        groups.setdefault(run.spec.scenario, {}).setdefault(run.spec.policy, []).append(condense(run))
     if not groups:
         raise ValueError("runs must hold at least one run, got none")
-    figure = new_figure(width=6.4 * len(groups), height=4.0)
-    panels = figure.subplots(1, len(groups), squeeze=False)[0]
-    for panel, (scenario, by_policy) in zip(panels, groups.items(), strict=True):
-        styles = styles_of([members[0].spec.policy.name for members in by_policy.values()])
-        for style, (label, members) in zip(styles, by_policy.items(), strict=True):
-            final = np.mean([outcome.regret for outcome in members])
-            draw_regret(panel, members, style=style, label=f"{label}: {final:,.0f}")
-        dress(panel)
-        panel.set(title=scenario, xlabel="round", ylabel="cumulative regret")
-        panel.legend(frameon=False)
-    return save(figure, path)
+    who = list(dict.fromkeys(policy for by_policy in groups.values() for policy in by_policy))
+    panels = []
+    for scenario, by_policy in groups.items():
+        lines = []
+        for policy, members in by_policy.items():
+            places, mean, spread = bands(members)
+            lines.append(Line(who.index(policy), mean, spread))
+        panels.append(Panel(scenario, places, tuple(lines)))
+    series = zip((policy.label for policy in who), styles_of([policy.name for policy in who]), strict=True)
+    chart = Chart("Cumulative regret", tuple(series), tuple(panels), ylabel="cumulative regret, mean ± SD")
+    return save(figure_of(chart, size=4.0), path)
 
 
-def draw_regret(panel: Any, outcomes: Sequence[Outcome], *, style: int, label: str) -> None:
-    """Add the curve of one policy, with its band."""
-    places, mean, spread = bands(outcomes)
-    late = places >= min(FIRST_ROUND, places[-1])
-    # A logarithmic axis has no place for 0; what lies there is left out.
-    places, mean, spread = places[late], np.where(mean > 0, mean, np.nan)[late], spread[late]
-    style %= len(COLOURS)
-    # Given in points; matplotlib counts them in widths of the line.
-    dashes = tuple(float(length) / _WIDTH for length in DASHES[style].split())
-    linestyle = (0, dashes) if dashes else "-"
-    panel.plot(places, mean, color=COLOURS[style], linewidth=_WIDTH, linestyle=linestyle, label=label)
-    if not np.isnan(spread).all():
-        low = np.maximum(mean - spread, 1e-3 * mean)
-        panel.fill_between(places, low, mean + spread, color=COLOURS[style], alpha=0.15, linewidth=0)
+def figure_of(chart: Chart, *, size: float = 2.6) -> Figure:
+    """Draw a chart on white, its panels so many inches high, with one legend below."""
+    columns = min(_COLUMNS, len(chart.panels))
+    rows = math.ceil(len(chart.panels) / columns)
+    labels = [plain(label) for label, _ in chart.series]
+    width = max(1.45 * size * columns, 6.2)
+    across = max(1, int(width / (0.7 + 0.095 * max(map(len, labels)))))
+    legend = 0.24 * math.ceil(len(labels) / across)
+    height = size * rows + 0.6 + legend
+    figure = new_figure(width=width, height=height)
+    # Margins are given in inches: working them out takes longer than the drawing.
+    grid = {
+        "left": 0.8 / width,
+        "right": 1 - 0.15 / width,
+        "top": 1 - 0.3 / height,
+        "bottom": (0.72 + legend) / height,
+        "wspace": 0.26,
+        "hspace": 0.34,
+    }
+    panels = figure.subplots(rows, columns, squeeze=False, gridspec_kw=grid)
+    for axes in panels.flat[len(chart.panels) :]:
+        axes.remove()
+    named: dict[int, Any] = {}
+    for axes, panel in zip(panels.flat, chart.panels, strict=False):
+        named |= _draw(axes, chart, panel)
+        axes.set_title(plain(panel.title), fontsize="medium")
+    shown = sorted(named)
+    figure.legend(
+        [named[s] for s in shown],
+        [labels[s] for s in shown],
+        loc="lower center",
+        ncols=across,
+        frameon=False,
+        fontsize="small",
+    )
+    figure.text(0.5, (0.2 + legend) / height, chart.xlabel, ha="center")
+    figure.text(0.14 / width, 0.5, chart.ylabel, rotation=90, va="center")
+    return figure
 
 
-def dress(panel: Any) -> None:
-    """Logarithmic axes that end where the mean curves end, whatever the bands do; no frame."""
-    heights = np.concatenate([line.get_ydata() for line in panel.lines])
-    heights = heights[np.isfinite(heights)]
-    if len(heights):
-        panel.set(xscale="log", yscale="log")
-        panel.set_ylim(heights.min() / 1.5, heights.max() * 1.5)
-        rounds = np.concatenate([line.get_xdata() for line in panel.lines])
-        panel.set_xlim(rounds.min(), max(rounds.max(), rounds.min() + 1))
-        for axis, limits in ((panel.xaxis, panel.get_xlim()), (panel.yaxis, panel.get_ylim())):
-            # Fixed places with plain words are read, and drawn, faster than powers with all that is between.
-            places = log_ticks(*limits)
-            axis.set_ticks(places, labels=[short_number(place) for place in places])
-            axis.set_ticks([], minor=True)
-    plain_frame(panel)
+def _draw(axes: Any, chart: Chart, panel: Panel) -> dict[int, Any]:
+    x = np.asarray(panel.x, dtype=float)
+    late = x >= min(FIRST_ROUND, x[-1]) if chart.grows else np.ones(len(x), dtype=bool)
+    drawn = {}
+    for line in panel.lines:
+        style = chart.series[line.series][1] % len(COLOURS)
+        y = np.asarray(line.y, dtype=float)[late]
+        # A logarithmic axis has no place for 0; what lies there is left out.
+        y = np.where(y > 0, y, np.nan) if chart.grows else y
+        # Given in points; matplotlib counts them in widths of the line.
+        dashes = tuple(float(length) / _WIDTH for length in DASHES[style].split())
+        (drawn[line.series],) = axes.plot(
+            x[late], y, color=COLOURS[style], linewidth=_WIDTH, linestyle=(0, dashes) if dashes else "-"
+        )
+        spread = np.full(len(x), np.nan) if line.spread is None else np.asarray(line.spread, dtype=float)
+        if not np.isnan(spread).all():
+            low = np.maximum(y - spread[late], 1e-3 * y) if chart.grows else y - spread[late]
+            axes.fill_between(x[late], low, y + spread[late], color=COLOURS[style], alpha=0.15, linewidth=0)
+    _scale(axes, chart)
+    if panel.fixed is not None and not chart.grows:
+        axes.axhline(panel.fixed, color="#999999", linewidth=0.8, linestyle=":")
+    axes.spines[["top", "right"]].set_visible(False)
+    return drawn
+
+
+def _scale(axes: Any, chart: Chart) -> None:
+    """Axes that end where the mean curves end, whatever the bands do."""
+    heights = np.concatenate([line.get_ydata() for line in axes.lines])
+    heights, places = heights[np.isfinite(heights)], np.concatenate([line.get_xdata() for line in axes.lines])
+    if not len(heights):
+        return
+    if chart.grows:
+        axes.set(yscale="log", ylim=(heights.min() / 1.5, heights.max() * 1.5))
+        _plain_ticks(axes.yaxis, *axes.get_ylim())
+    if chart.grows or chart.log_x:
+        axes.set(xscale="log", xlim=(places.min(), max(places.max(), places.min() + 1)))
+        _plain_ticks(axes.xaxis, *axes.get_xlim())
+
+
+def _plain_ticks(axis: Any, low: float, high: float) -> None:
+    # Fixed places with plain words are read, and drawn, faster than powers with all that is between.
+    places = log_ticks(low, high)
+    axis.set_ticks(places, labels=[short_number(place) for place in places])
+    axis.set_ticks([], minor=True)
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -148,13 +165,19 @@ def short_number(value: float) -> str:
     return f"{value / 1000:.3g}k" if value >= 1000 else f"{value:.3g}"
 
 
-def plain_frame(panel: Any) -> None:
-    """Leave out the two sides of the frame that carry no scale."""
-    panel.spines[["top", "right"]].set_visible(False)
+def plain(text: str) -> str:
+    r"""Keep matplotlib from reading a name as mathematics.
+
+    Examples
+    --------
+    >>> plain(r"$\frac{$")
+    '\\$\\frac{\\$'
+    """
+    return text.replace("$", r"\$")
 
 
-def new_figure(*, width: float, height: float, arranged: bool = True) -> Figure:
-    """Make a figure of so many inches, arranged by matplotlib or by hand; or say which extra is missing."""
+def new_figure(*, width: float, height: float, arranged: bool = False) -> Figure:
+    """Make a figure of so many inches, arranged by hand or by matplotlib; or say which extra is missing."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -168,8 +191,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
     import matplotlib
 
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
     with matplotlib.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}):
-        figure.savefig(path, dpi=150, metadata=undated)
-    return path
+        figure.savefig(buffer, format=path.suffix.lstrip(".") or "png", dpi=150, metadata=undated)
+    return write_file(path, buffer.getvalue())

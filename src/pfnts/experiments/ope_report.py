@@ -1,89 +1,148 @@
-"""An evaluation on a log as pictures and as one page."""
+"""An evaluation on a log as one page: a verdict first, then what it rests on."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfnts.experiments.figures import COLOURS, new_figure, plain_frame, styles_of
-from pfnts.experiments.ope_runs import ESTIMATORS, PolicyValue
-from pfnts.experiments.report.page import Part, board, board_place, curve_panel, drawing, line, write_page
-from pfnts.experiments.report.tables import Cell, Table, html
+from pfnts.experiments.charts import Chart, Line, Panel, styles_of
+from pfnts.experiments.replays import ESTIMATORS, PolicyValue
+from pfnts.experiments.report.page import Bars, Part, Text, write_page
+from pfnts.experiments.report.tables import Cell, Table
 from pfnts.ope import Bootstrap, Gap, Log, gaps, snips
-from pfnts.ope.bootstrap import band
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _POINTS = 200
+_BINS = 40
 _TITLES = {"snips": "SNIPS", "dr": "doubly robust"}
+_HOW_TO_READ = (
+    "A value is what a policy would have earned a round, on average. It is estimated: the policy was shown "
+    "the contexts of the log in turn, learned only from rounds in which it would have done what was done, "
+    "and the rewards were weighted by how much more, or less, likely it was to do so than whoever wrote the "
+    "log.",
+    "An interval holds the true value in about 95 of 100 cases. It comes from logs in which people, or "
+    "rounds where there are none, were drawn anew, with the policy learning anew on each. Where intervals "
+    "overlap, the log does not say who is better; the leads are a sharper comparison, since both policies of "
+    "a pair saw the same people.",
+    "SNIPS and the doubly robust estimate (DR) are two ways to the same number. Where they differ by more "
+    "than their intervals, trust neither. Few effective rounds, or a largest weight near its bound for many "
+    "rounds, say that the policy seldom does what was done: then the log has little to say about it.",
+    "What was done and the fixed arms need no learning, so their intervals are those of a weighted mean.",
+)
 
 
-def value_board(found: Sequence[PolicyValue]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Baseline:
+    """What needs no learning: the policy that wrote the log, or one arm in every round."""
+
+    name: str
+    """What it is called."""
+    value: float
+    """Mean reward of a round."""
+    low: float
+    """Lower end of a 95 % interval."""
+    high: float
+    """Upper end."""
+
+
+def baselines(log: Log) -> list[Baseline]:
+    """What the logging policy earned, and what each arm that was ever taken would have earned.
+
+    Examples
+    --------
+    >>> log = Log(
+    ...     contexts=np.zeros((4, 1)), features=("x",), arms=("a", "b"), actions=np.array([0, 0, 1, 1]),
+    ...     rewards=np.array([1.0, 2.0, 3.0, 4.0]), propensities=np.full(4, 0.5),
+    ... )
+    >>> [(each.name, each.value) for each in baselines(log)]
+    [('what was done', 2.5), ('always a', 1.5), ('always b', 3.5)]
+    """
+    sums = np.bincount(log.groups, weights=log.rewards - log.rewards.mean())
+    reach = 1.96 * float(np.sqrt((sums**2).sum())) / log.rounds
+    mean = float(log.rewards.mean())
+    found = [Baseline("what was done", mean, mean - reach, mean + reach)]
+    for k, arm in enumerate(log.arms):
+        if (log.actions == k).any():
+            estimate = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
+            found.append(Baseline(f"always {arm}", estimate.value, *estimate.interval(0.95)))
+    return found
+
+
+def verdict(log: Log, found: Sequence[PolicyValue]) -> list[str]:
+    """Say what can, and what cannot, be concluded: nobody is best while intervals overlap."""
+    logged, *fixed = baselines(log)
+    said = [f"What was done earned {readable(logged.value, logged.low, logged.high)} a round."]
+    ranked = sorted(
+        ((value.policy.label, value.final("snips")) for value in found), key=lambda p: -p[1].value
+    )
+    (label, end), *others = ranked
+    low, high = end.interval()
+    if math.isnan(low):
+        said.append(
+            f"By its estimate {label} comes first with {readable(end.value)}, but without resampled logs "
+            "there are no intervals, so nothing can be concluded; ask for --replicates 30."
+        )
+        return said
+    if low > logged.high:
+        said.append(f"{label} would have earned more: {readable(end.value, low, high)}.")
+    elif high < logged.low:
+        said.append(f"Every policy would have earned less; {label} {readable(end.value, low, high)}.")
+    else:
+        said.append(
+            f"{label} has the highest estimate of the policies, {readable(end.value, low, high)}, but its "
+            "interval overlaps that of what was done: the log does not show that it would have earned more."
+        )
+    rivals = [(name, *other.interval()) for name, other in others]
+    rivals += [(each.name, each.low, each.high) for each in fixed]
+    level = [name for name, _, top in rivals if not top < low]
+    if level:
+        said.append(f"Whether it is better than {_and(level)} cannot be concluded: the intervals overlap.")
+    elif rivals:
+        said.append("Its interval lies above those of all other policies and of every fixed arm.")
+    best = max(fixed, key=lambda each: each.value)
+    if best.value >= end.value:
+        said.append(
+            f"A fixed arm is estimated at no less: {best.name}, {readable(best.value, best.low, best.high)}."
+        )
+    return said
+
+
+def value_chart(log: Log, found: Sequence[PolicyValue]) -> Chart:
     """Describe the estimated values over the horizon, with 95 % bands, a panel for each estimator."""
     panels = []
     for estimator in ESTIMATORS:
-        rounds = len(found[0].curves[estimator][0])
-        places = np.unique(np.linspace(0, rounds - 1, _POINTS).astype(int))
+        shares = np.unique(np.linspace(1, log.rounds, _POINTS).astype(int)) / log.rounds
         lines = []
-        for number, value in enumerate(found):
-            curves = [curve[places] for curve in value.curves[estimator]]
-            lines.append(line(number, curves[0], edges=band(curves) if len(curves) > 2 else None))
-        panels.append(curve_panel(_TITLES[estimator], places + 1, lines))
-    labels = [(value.policy.label, style) for value, style in zip(found, _styles(found), strict=True)]
-    return board(labels=labels, panels=panels, ylabel="estimated value", regret=False)
-
-
-def gap_boxes(found: Sequence[PolicyValue]) -> Figure:
-    """Draw the leads over the best of the other policies, a panel for each measure and estimator."""
-    figure = new_figure(width=6.4 * len(ESTIMATORS), height=7.0)
-    panels = figure.subplots(2, len(ESTIMATORS), squeeze=False)
-    for column, estimator in enumerate(ESTIMATORS):
-        leads = all_gaps(found, estimator)
-        for row, measure in enumerate(("final", "area")):
-            panel = panels[row][column]
-            chosen = [gap for gap in leads if gap.measure == measure]
-            samples = [
-                gap.difference.replicates if len(gap.difference.replicates) else [gap.difference.value]
-                for gap in chosen
-            ]
-            panel.boxplot(samples, tick_labels=[gap.policy for gap in chosen])
-            panel.plot(
-                np.arange(1, len(chosen) + 1), [gap.difference.value for gap in chosen], "D", color="#D55E00"
-            )
-            panel.axhline(0, color="#999999", linewidth=0.8)
-            when = "at the end" if measure == "final" else "on average"
-            panel.set(title=f"Lead over the best other {when}, {_TITLES[estimator]}")
-            panel.tick_params(axis="x", labelrotation=20)
-            plain_frame(panel)
-    return figure
-
-
-def weight_histograms(found: Sequence[PolicyValue]) -> Figure:
-    """Draw the importance weights of each policy, counts on a logarithmic axis, with their upper bound."""
-    figure = new_figure(width=max(3.2 * len(found), 6.4), height=2.8)
-    panels = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
-    for panel, value, style in zip(panels, found, _styles(found), strict=True):
-        bound = value.diagnostics.bound
-        panel.hist(value.weights, bins=np.linspace(0, bound, 41), color=COLOURS[style])
-        panel.axvline(bound, color="#999999", linestyle=":")
-        panel.set(title=value.policy.label, xlabel="weight", yscale="log")
-        plain_frame(panel)
-    return figure
+        for place, value in enumerate(found):
+            # Resampled logs have other numbers of rounds, where people have: what counts is the share.
+            at = [value.at(estimator, share) for share in shares]
+            lines.append(Line(place, [each.value for each in at], [_reach(each) for each in at]))
+        panels.append(
+            Panel(_TITLES[estimator], (shares * log.rounds).round(), tuple(lines), fixed=log.rewards.mean())
+        )
+    return Chart(
+        "Estimated value, with 95 % bands",
+        tuple(zip((value.policy.label for value in found), _styles(found), strict=True)),
+        tuple(panels),
+        ylabel="estimated value",
+        grows=False,
+        fixed_label="what was done",
+    )
 
 
 def all_gaps(found: Sequence[PolicyValue], estimator: str) -> list[Gap]:
-    """Leads of every policy over the best of the others."""
+    """Leads of every policy over the best of the others; none where there is no such estimate."""
+    if any(math.isnan(value.final(estimator).value) for value in found):
+        return []
     return gaps({value.policy.label: value.curves[estimator] for value in found})
 
 
 def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike[str], *, title: str) -> Path:
-    """Write one HTML page that needs no other file: tables, value curves, leads and weights.
+    """Write one HTML page that needs no other file: verdict, values, leads and weights.
 
     Parameters
     ----------
@@ -100,44 +159,31 @@ def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike
         raise ValueError("found must hold at least one policy, got none")
     people = f", {log.n_groups:,} people" if log.clusters is not None else ""
     replicates = max(len(value.curves["snips"]) - 1 for value in found)
-    leads = [
-        (gap.policy, gap.measure, estimator, gap.baseline, in_words(gap.difference, signed=True))
-        for estimator in ESTIMATORS
-        for gap in all_gaps(found, estimator)
+    parts = [
+        Part("Verdict", (*(Text(said, "verdict") for said in verdict(log, found)), _comparison(log, found))),
+        Part("What each policy would have earned", (_values(found), value_chart(log, found)), "Values"),
+        Part("What was done", (_table("Actions", ACTION_HEADER, action_rows(log)),), "Actions"),
     ]
-    boxes = (
-        drawing(gap_boxes(found), name="leads", caption="Leads over resampled logs; diamonds: the log itself")
-        if len(found) > 1
-        else ""
+    if len(found) > 1:
+        parts.append(Part("Leads over the best other policy", (_leads(found),), "Leads"))
+    weights = tuple(map(_weights, found, _styles(found)))
+    note = Text("Rounds by weight, on a logarithmic scale, up to the largest weight there can be.", "note")
+    parts += [
+        Part("Importance weights", (*weights, note), "Weights"),
+        Part("How to read this page", tuple(map(Text, _HOW_TO_READ)), "About"),
+    ]
+    lead = (
+        f"{log.rounds:,} rounds{people}, {log.n_arms} actions. "
+        f"Intervals: 95 %, from up to {replicates} resampled logs, each replayed anew."
     )
-    rewards = _table(
-        "Actions", ("action", "rounds", "logged with probability", "mean reward"), action_rows(log)
-    )
-    values = _table("Policies", VALUE_HEADER, [value_row(value) for value in found], words=2)
-    curves = board_place(0, instead="The curves need JavaScript.")
-    compared = _table("Leads", ("policy", "measure", "estimator", "over", "lead"), leads, words=4)
-    weights = drawing(
-        weight_histograms(found), name="weights", caption="Dotted: the largest weight there can be"
-    )
-    return write_page(
-        path,
-        title=title,
-        lead=f"{log.rounds:,} rounds{people}, {log.n_arms} actions, mean reward {log.rewards.mean():.4f}. "
-        f"Intervals: 95 %, from up to {replicates} resampled logs, each replayed anew.",
-        parts=[
-            Part("What was done", rewards, "Actions"),
-            Part("What each policy would have earned", values + curves, "Values"),
-            Part("Leads over the best other policy", compared + boxes, "Leads"),
-            Part("Importance weights", weights, "Weights"),
-        ],
-        boards=[value_board(found)],
-    )
+    return write_page(Path(path), title=title, lead=lead, parts=parts)
 
 
 VALUE_HEADER = (
     "policy", "person as", "matches", "SNIPS", "SNIPS on average", "DR", "effective rounds", "max weight",
     "seconds",
 )  # fmt: skip
+ACTION_HEADER = ("action", "rounds", "logged with probability", "mean reward")
 
 
 def value_row(value: PolicyValue) -> tuple[str, ...]:
@@ -160,13 +206,29 @@ def in_words(spread: Bootstrap, *, signed: bool = False) -> str:
 
     Examples
     --------
-    >>> in_words(Bootstrap(0.5, np.array([0.4, 0.5, 0.6])))
-    '0.5000 [0.0697, 0.9303]'
+    >>> in_words(Bootstrap(0.5, np.array([0.4, 0.5, 0.6]))), in_words(Bootstrap(0.123456, np.empty(0)))
+    ('0.50 [0.07, 0.93]', '0.1235')
     """
+    return readable(spread.value, *spread.interval(), signed=signed)
+
+
+def readable(value: float, low: float = math.nan, high: float = math.nan, *, signed: bool = False) -> str:
+    """Write a number with the digits that its interval leaves it, or with four; large ones with commas.
+
+    Examples
+    --------
+    >>> readable(0.123456, 0.1, 0.15), readable(1234.5, 1100.0, 1400.0), readable(math.nan)
+    ('0.123 [0.100, 0.150]', '1,234 [1,100, 1,400]', '—')
+    """
+    if math.isnan(value):
+        return "—"
     sign = "+" if signed else ""
-    low, high = spread.interval()
-    text = f"{spread.value:{sign}.4f}"
-    return text if math.isnan(low) else f"{text} [{low:{sign}.4f}, {high:{sign}.4f}]"
+    width = high - low
+    if not width > 0:
+        digits = 3 - math.floor(math.log10(abs(value))) if value else 1
+        return f"{value:{sign},.{min(max(digits, 0), 9)}f}"
+    digits = min(max(1 - math.floor(math.log10(width / 2)), 0), 9)
+    return f"{value:{sign},.{digits}f} [{low:{sign},.{digits}f}, {high:{sign},.{digits}f}]"
 
 
 def action_rows(log: Log) -> list[tuple[str, ...]]:
@@ -175,16 +237,76 @@ def action_rows(log: Log) -> list[tuple[str, ...]]:
     for k, arm in enumerate(log.arms):
         mine = log.actions == k
         if mine.any():
-            rate = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1))).value
+            rate = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
             low, high = log.propensities[mine].min(), log.propensities[mine].max()
             chance = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-            rows.append((str(arm), f"{mine.sum():,}", chance, f"{rate:.4f}"))
+            rows.append((str(arm), f"{mine.sum():,}", chance, readable(rate.value, *rate.interval(0.95))))
     return rows
 
 
-def _table(caption: str, header: tuple[str, ...], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
+def _comparison(log: Log, found: Sequence[PolicyValue]) -> Table:
+    """Everybody on one scale."""
+    listed: list[tuple[str, float, float, float, int | None]] = [
+        (each.name, each.value, each.low, each.high, None) for each in baselines(log)
+    ]
+    for value, style in zip(found, _styles(found), strict=True):
+        end = value.final("snips")
+        listed.append((value.policy.label, end.value, *end.interval(), style))
+    numbers = [x for _, *row, _ in listed for x in row if not math.isnan(x)]
+    least, most = min(numbers), max(numbers)
+    scale = 100 / (most - least or 1.0)
+    like = (float(log.rewards.mean()) - least) * scale
+    rows = []
+    for name, mean, low, high, colour in sorted(listed, key=lambda row: -row[1]):
+        start, stop = (mean, mean) if math.isnan(low) else (low, high)
+        span = ((start - least) * scale, (stop - least) * scale, (mean - least) * scale, like)
+        text = readable(mean, low, high)
+        rows.append((Cell(name, colour=colour), Cell(text, mean), Cell("", mean, span=span)))
+    notes = ("SNIPS at the end of the log. Red line: what was done.",)
+    header = ("who decides", "value of a round, 95 % interval", "on one scale")
+    return Table("Values on one scale", header, tuple(rows), notes=notes, heading="")
+
+
+def _values(found: Sequence[PolicyValue]) -> Table:
+    return _table("Policies", VALUE_HEADER, [value_row(value) for value in found], words=2)
+
+
+def _leads(found: Sequence[PolicyValue]) -> Table:
+    rows = [
+        (
+            gap.policy,
+            {"final": "at the end", "area": "on average"}[gap.measure],
+            _TITLES[estimator],
+            gap.baseline,
+            in_words(gap.difference, signed=True),
+            _settled(gap.difference),
+        )
+        for estimator in ESTIMATORS
+        for gap in all_gaps(found, estimator)
+    ]
+    header = ("policy", "when", "estimator", "over", "lead", "so it is")
+    return _table("Leads", header, rows, words=4)
+
+
+def _settled(difference: Bootstrap) -> str:
+    low, high = difference.interval()
+    return "ahead" if low > 0 else "behind" if high < 0 else "open"
+
+
+def _weights(value: PolicyValue, style: int) -> Bars:
+    bound = value.diagnostics.bound
+    counts, edges = np.histogram(value.weights, bins=_BINS, range=(0, bound))
+    heights = 100 * np.log1p(counts) / max(np.log1p(counts.max()), 1e-9)
+    bars = tuple(
+        (float(height), f"{count:,} rounds with a weight from {low:.2f} to {high:.2f}")
+        for height, count, low, high in zip(heights, counts, edges[:-1], edges[1:], strict=True)
+    )
+    return Bars(value.policy.label, style, bars, ("0", f"{bound:.2f}"))
+
+
+def _table(caption: str, header: tuple[str, ...], rows: Sequence[Sequence[str]], *, words: int = 1) -> Table:
     cells = tuple(tuple(Cell(text, _leading_number(text)) for text in row) for row in rows)
-    return html(Table(caption, header, cells, text_columns=words, heading=""))
+    return Table(caption, header, cells, text_columns=words, heading="")
 
 
 def _leading_number(text: str) -> float | None:
@@ -194,5 +316,14 @@ def _leading_number(text: str) -> float | None:
         return None
 
 
+def _reach(spread: Bootstrap) -> float:
+    low, high = spread.interval()
+    return (high - low) / 2
+
+
 def _styles(found: Sequence[PolicyValue]) -> list[int]:
     return styles_of([value.policy.name for value in found])
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.experiments.spec import RunSpec
-from pfnts.experiments.store import Run
+from pfnts.experiments.jobs import code_fingerprint
+from pfnts.experiments.simulations import RunSpec
+from pfnts.experiments.store import CorruptRunError, Run, RunStore, read_record, read_result
 
 _POINTS = 112
 
@@ -37,6 +39,8 @@ class Outcome:
     """(K,) regret of pulling the same arm all the time."""
     seconds: float
     """Wall-clock time."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What is on record: producer, versions, machine and time."""
 
     @property
     def regret(self) -> float:
@@ -44,19 +48,75 @@ class Outcome:
         return float(self.curve[-1])
 
     @property
+    def rounds(self) -> int:
+        """Rounds that were played: a table may have had fewer than were asked for."""
+        return int(self.places[-1])
+
+    @property
     def best_fixed(self) -> float:
         """Regret of the best single arm, known only in hindsight."""
         return float(self.fixed.min())
 
+    @property
+    def machine(self) -> str:
+        """Processor, cores and device in a line; empty where nothing is on record."""
+        if not (machine := self.about.get("machine", {})):
+            return ""
+        device = str(machine.get("device", "cpu"))
+        name = f"{machine.get('cpu', 'unknown processor')}, {machine.get('cores', '?')} cores"
+        return name if device.startswith("cpu") else f"{device}; {name}"
 
-def condense(run: Run) -> Outcome:
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All settings of its policy, defaults filled in, as they were when it was made."""
+        return dict(self.about.get("producer", {}).get("settings", {}))
+
+    def met_the_rounds_of(self, other: Outcome) -> bool:
+        """Whether both had the same contexts and rewards, by what fixed arms would have lost."""
+        # Not to the last digit, which another processor may have summed up otherwise.
+        return self.fixed.shape == other.fixed.shape and np.allclose(self.fixed, other.fixed, rtol=1e-9)
+
+
+def condense(run: Run, about: Mapping[str, Any] | None = None) -> Outcome:
     """Keep what tables and curves show."""
-    places = places_of(run.trajectory.horizon)
-    total = run.trajectory.cumulative_regret
-    curve = total[places - 1]
+    places = places_of(run.result.horizon)
+    curve = run.result.cumulative_regret[places - 1]
     # The two sums differ in the last digits, and a table must not depend on which one it was made from.
-    curve[-1] = run.trajectory.total_regret
-    return Outcome(run.spec, places, curve, run.trajectory.fixed, run.trajectory.seconds)
+    curve[-1] = run.result.total_regret
+    return Outcome(run.spec, places, curve, run.result.fixed, run.result.seconds, about or {})
+
+
+def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
+    """Read every simulation in short, each once; say in sentences what was set aside.
+
+    Nothing that a run names is imported: what it was made with is read from its record.
+    """
+    found: dict[RunSpec, list[Outcome]] = {}
+    damaged: list[str] = []
+    for folder in store.folders():
+        try:
+            about = read_record(folder)
+            if about.get("kind", RunSpec.kind) == RunSpec.kind:
+                spec = _spec(folder.name, about)
+                run = Run(spec, read_result(folder, about, RunSpec.result))
+                found.setdefault(spec, []).append(condense(run, about))
+        except CorruptRunError:
+            damaged.append(folder.name)
+    chosen = [max(members, key=_newest) for members in found.values()]
+    kept = _of_the_same_rounds(chosen)
+    notes = {
+        "Made by several versions of the package or of the weights, and shown once": sum(
+            len(members) > 1 for members in found.values()
+        ),
+        "Made by another version of the package than the one at hand": sum(
+            not _is_ours(each) for each in kept
+        ),
+        "Left out, because they met other rounds than the runs beside them": len(chosen) - len(kept),
+    }
+    said = [f"{text}: {_runs(count)}." for text, count in notes.items() if count]
+    if damaged:
+        said.append(f"Damaged and left out: {', '.join(damaged)}. Delete them to run them anew.")
+    return kept, said
 
 
 def places_of(horizon: int) -> NDArray[np.int64]:
@@ -74,12 +134,43 @@ def places_of(horizon: int) -> NDArray[np.int64]:
 def bands(outcomes: Iterable[Outcome]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Places, mean and standard deviation (NaN for one run) of curves over replications."""
     members = list(outcomes)
-    shortest = min(members, key=lambda outcome: outcome.places[-1])
-    if any(outcome.places[-1] != shortest.places[-1] for outcome in members):
-        raise ValueError(
-            "outcomes must all have the same number of rounds, got "
-            f"{sorted({int(outcome.places[-1]) for outcome in members})}"
-        )
+    rounds = sorted({outcome.rounds for outcome in members})
+    if len(rounds) > 1:
+        raise ValueError(f"outcomes must all have the same number of rounds, got {rounds}")
     curves = np.array([outcome.curve for outcome in members])
     spread = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.full(curves.shape[1], np.nan)
-    return shortest.places, curves.mean(axis=0), spread
+    return members[0].places, curves.mean(axis=0), spread
+
+
+def _spec(folder: str, about: Mapping[str, Any]) -> RunSpec:
+    try:
+        return RunSpec.from_description(dict(about))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise CorruptRunError(f"{folder} must describe a run, got {error!r}") from error
+
+
+def _is_ours(outcome: Outcome) -> bool:
+    return not outcome.about or outcome.about["producer"].get("code") == code_fingerprint()
+
+
+def _newest(outcome: Outcome) -> tuple[bool, str]:
+    return _is_ours(outcome), str(outcome.about.get("finished", ""))
+
+
+def _of_the_same_rounds(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Keep, of each replication, the largest group of runs that met the same rounds."""
+    replications: dict[tuple[Any, ...], list[list[Outcome]]] = {}
+    for outcome in outcomes:
+        spec = outcome.spec
+        groups = replications.setdefault((spec.scenario, spec.horizon, spec.replication, spec.seed), [])
+        same = next((group for group in groups if outcome.met_the_rounds_of(group[0])), None)
+        if same is None:
+            groups.append([outcome])
+        else:
+            same.append(outcome)
+    kept = {outcome.spec for groups in replications.values() for outcome in max(groups, key=len)}
+    return [outcome for outcome in outcomes if outcome.spec in kept]
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

@@ -1,21 +1,19 @@
-"""What is to be run, said so exactly that saying it again finds the same run."""
+"""A policy by name and options, as it is written on the command line and in records of runs."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.random import Generator, SeedSequence
-
-from pfnts import backbones, environments, policies
+from pfnts import backbones, policies
 from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
+from pfnts.events import Label
 from pfnts.experiments.settings import settings_of
 from pfnts.policies.registry import policy_class
 
@@ -100,7 +98,7 @@ class PolicySpec:
             return str(own["device"])
         return asked if asked == "cpu" or _has_devices(self) else "cpu"
 
-    def build(self, *, arms: int, device: str = "cpu") -> policies.Policy:
+    def build(self, *, arms: int | Sequence[Label], device: str = "cpu") -> policies.Policy:
         """Make the policy, to compute on ``device`` if it can and its options name no other."""
         options: dict[str, Any] = {name: value for name, value in self.options if name != "device"}
         try:
@@ -122,110 +120,16 @@ class PolicySpec:
         """
         return settings_of(policy_class(self.name), dict(self.options))
 
-    def sources(self, *others: str) -> str | None:
-        """Hash the files of the user's own behind the policy, its backbone and other names, if any."""
-        backbone = _backbone_given(self)
-        return sources([self.name, *others, *([backbone] if isinstance(backbone, str) else [])])
-
-
-@dataclass(frozen=True)
-class RunSpec:
-    """One run: a policy in one replication of a scenario.
-
-    Examples
-    --------
-    >>> spec = RunSpec("friedman", PolicySpec("uniform"), horizon=100, replication=0, seed=42)
-    >>> spec.describe()["policy"]
-    {'name': 'uniform', 'options': {}}
-    """
-
-    scenario: str
-    """One of `pfnts.environments.names`, or ``package.module.OBJECT``, imported when it is run."""
-    policy: PolicySpec
-    """Who decides."""
-    horizon: int
-    """Number of rounds."""
-    replication: int
-    """Which of the independent repetitions, from 0."""
-    seed: int
-    """The experiment's seed, shared by all replications and policies."""
-
-    def __post_init__(self) -> None:
-        if not is_dotted(self.scenario):
-            environments.describe(self.scenario)
-        if self.horizon < 1:
-            raise ValueError(f"horizon must be a positive integer, got {self.horizon}")
-        if self.replication < 0 or self.seed < 0:
-            raise ValueError(
-                f"replication and seed must not be negative, got {self.replication} and {self.seed}"
-            )
-
-    @property
-    def title(self) -> str:
-        """Scenario, policy and replication in a few words."""
-        return f"{self.scenario}, {self.policy.label}, replication {self.replication}"
-
-    def generators(self) -> tuple[Generator, Generator]:
-        """Make the generators of the environment and of the policy.
-
-        The first does not depend on the policy, so that every policy meets the same environment.
-        """
-        # The same as SeedSequence(seed).spawn(n)[replication] for every n, without making the others.
-        child = SeedSequence(self.seed, spawn_key=(self.replication,))
-        environment, policy = child.spawn(2)
-        return np.random.default_rng(environment), np.random.default_rng(policy)
+    def decided_by(self) -> dict[str, Any]:
+        """What decides how the policy acts: its settings, its weights and files of the user's own, if any."""
+        given = _backbone_given(self)
+        own = sources([self.name, *([given] if isinstance(given, str) else [])])
+        decided = {"settings": self.settings(), "backbone": self.backbone(), "sources": own}
+        return {name: value for name, value in decided.items() if value is not None}
 
     def describe(self) -> dict[str, Any]:
-        """Everything above as plain JSON values."""
-        return {
-            "scenario": self.scenario,
-            "policy": {"name": self.policy.name, "options": dict(self.policy.options)},
-            "horizon": self.horizon,
-            "replication": self.replication,
-            "seed": self.seed,
-        }
-
-    @classmethod
-    def from_description(cls, description: dict[str, Any]) -> RunSpec:
-        """Read back what `describe` wrote."""
-        policy = description["policy"]
-        return cls(
-            scenario=description["scenario"],
-            policy=PolicySpec.of(policy["name"], **policy["options"]),
-            horizon=description["horizon"],
-            replication=description["replication"],
-            seed=description["seed"],
-        )
-
-
-def plan(
-    *,
-    scenarios: Iterable[str],
-    policies: Sequence[PolicySpec],
-    horizon: int,
-    replications: int,
-    seed: int,
-) -> list[RunSpec]:
-    """List every policy in every replication of every scenario.
-
-    Examples
-    --------
-    >>> specs = plan(scenarios=["linear", "synbart"], policies=[PolicySpec("uniform")],
-    ...              horizon=100, replications=3, seed=42)
-    >>> len(specs)
-    6
-    """
-    if replications < 1:
-        raise ValueError(f"replications must be a positive integer, got {replications}")
-    scenarios = list(scenarios)
-    for scenario in scenarios:
-        environments.describe(scenario)
-    return [
-        RunSpec(scenario, policy, horizon=horizon, replication=replication, seed=seed)
-        for scenario in scenarios
-        for policy in policies
-        for replication in range(replications)
-    ]
+        """Name and options as plain JSON values."""
+        return {"name": self.name, "options": dict(self.options)}
 
 
 @cache

@@ -1,52 +1,58 @@
-"""Finished runs on disk: one folder each, named by a hash of what produced it."""
+"""Finished work on disk: one folder each, named by a hash of what produced it."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import os
 import shutil
 import tempfile
 import time
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from importlib.metadata import version
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pfnts.experiments.files import UNFINISHED, folder_at, sync, write_file
+from pfnts.experiments.jobs import FORMAT, Job
 from pfnts.experiments.provenance import provenance
-from pfnts.experiments.spec import RunSpec
-from pfnts.simulation import Trajectory
+from pfnts.experiments.simulations import RunSpec
 
-_FORMAT = 2
-_UNFINISHED = ".unfinished-"
 _ABANDONED = 3600.0
 """Seconds after which a folder that is still unfinished belongs to nobody: saving takes far less."""
-_ARRAYS = ("arms", "rewards", "regret", "propensities", "fixed")
+_RECORD = "run.json"
+# By format: the file of the arrays. Format 2 is that of version 0.1, simulations only.
+_ARRAYS = {"2": "trajectory.npz", str(FORMAT): "arrays.npz"}
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run."""
+    """Something done, and what came of it."""
 
-    spec: RunSpec
-    """What was run."""
-    trajectory: Trajectory
-    """What came of it."""
+    spec: Any
+    """What was done: a `RunSpec`, or another kind of spec."""
+    result: Any
+    """What came of it: of a `RunSpec` a `pfnts.Trajectory`."""
 
 
 class CorruptRunError(ValueError):
     """A folder in a run store does not hold a finished run."""
 
 
+class OtherDataError(ValueError):
+    """A folder holds runs on other data of the same name."""
+
+
 class RunStore:
     """A folder of finished runs.
 
-    A run appears in it all at once or not at all, so whatever is found there is complete.
+    A run appears in it, and on the disk, all at once or not at all: whatever is found there is complete.
 
     Parameters
     ----------
@@ -55,116 +61,146 @@ class RunStore:
 
     Examples
     --------
-    >>> from pfnts.experiments import PolicySpec, RunSpec, run
+    >>> from pfnts.experiments import PolicySpec, RunSpec, job, run
     >>> spec = RunSpec("friedman", PolicySpec("uniform"), horizon=50, replication=0, seed=42)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = RunStore(folder)
-    ...     store.save(spec, run(spec))
-    ...     spec in store, store.load(spec).horizon
+    ...     store.save(job(spec), run(spec))
+    ...     job(spec) in store, store.load(job(spec)).horizon
     (True, 50)
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self.root = Path(root)
+        self.root = folder_at(root, name="the folder of runs")
 
-    def folder(self, spec: RunSpec) -> Path:
+    def folder(self, job: Job) -> Path:
         """Where the run is, or would be."""
-        key = run_key(spec)
-        return self.root / f"{spec.scenario}_{spec.policy.name}_{spec.replication}_{key}"
+        return self.root / f"{job.spec.stem}_{job.key}"
 
-    def __contains__(self, spec: RunSpec) -> bool:
-        return self.folder(spec).is_dir()
+    def __contains__(self, job: Job) -> bool:
+        return self.folder(job).is_dir()
 
     def __iter__(self) -> Iterator[Run]:
-        """Every run in the folder, whoever put it there, in the order of the folder names."""
-        for folder in sorted(self.root.glob("[!.]*_*_*_*")):
-            yield _read(folder)
+        """Every simulation in the folder, whoever put it there, in the order of the folder names."""
+        for folder in self.folders():
+            if (about := read_record(folder)).get("kind", RunSpec.kind) == RunSpec.kind:
+                yield Run(RunSpec.from_description(about), read_result(folder, about, RunSpec.result))
 
-    def load(self, spec: RunSpec) -> Trajectory:
-        """Read a finished run."""
-        if spec not in self:
-            raise KeyError(f"no such run in {self.root}: {spec.describe()}")
-        return _read(self.folder(spec)).trajectory
+    def folders(self) -> list[Path]:
+        """Where finished runs are; anything else that lies in the folder is left alone."""
+        return sorted(path.parent for path in self.root.glob(f"[!.]*/{_RECORD}"))
 
-    def save(self, spec: RunSpec, trajectory: Trajectory, *, made: dict[str, Any] | None = None) -> None:
+    def load(self, job: Job) -> Any:
+        """Read what came of a job."""
+        if job not in self:
+            raise KeyError(f"no such run in {self.root}: {job.spec.describe()}")
+        folder = self.folder(job)
+        return read_result(folder, read_record(folder), job.spec.result)
+
+    def save(self, job: Job, result: Any, *, made: dict[str, Any] | None = None) -> None:
         """Add a finished run; one that is already there stays as it is.
 
         Parameters
         ----------
-        spec
-            What was run.
-        trajectory
+        job
+            What was done.
+        result
             What came of it.
         made
             Versions and machine, where another process made it; this one's when left out.
         """
+        buffer = io.BytesIO()
+        arrays = {field.name: getattr(result, field.name) for field in fields(result)}
+        seconds = arrays.pop("seconds")
+        np.savez_compressed(buffer, **arrays)
+        about = {
+            **job.spec.describe(),
+            "producer": job.producer,
+            **(provenance() if made is None else made),
+            "seconds": seconds,
+            "arrays": hashlib.sha256(buffer.getvalue()).hexdigest(),
+        }
+        try:
+            self._save(job, about, buffer.getvalue())
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            remedy = "make room" if full else "mend it, or name another folder"
+            raise OSError(
+                error.errno, f"{job.spec.title} cannot be kept ({error.strerror}); {remedy}", str(self.root)
+            ) from error
+
+    def _save(self, job: Job, about: dict[str, Any], arrays: bytes) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         # Beside its final place, because a rename is atomic only within one file system.
-        temporary = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.root))
+        temporary = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=self.root))
         try:
-            arrays = {name: getattr(trajectory, name) for name in _ARRAYS}
-            np.savez_compressed(temporary / "trajectory.npz", **arrays)
-            parameters = json.dumps(_parameters(spec, trajectory, made), indent=2)
-            (temporary / "run.json").write_text(parameters + "\n", encoding="utf-8")
+            write_file(temporary / _ARRAYS[str(FORMAT)], arrays)
+            write_file(temporary / _RECORD, json.dumps(about, indent=2) + "\n")
             temporary.chmod(0o755)
             try:
-                temporary.rename(self.folder(spec))
+                temporary.rename(self.folder(job))
             except OSError:
                 # Another process may have finished the same run meanwhile: a folder is never replaced.
-                if spec not in self:
+                if job not in self:
                     raise
+            sync(self.root)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
+    def check_data(self, jobs: Iterable[Job]) -> None:
+        """Raise an `OtherDataError` where runs in the folder saw other data of the same name."""
+        asked = {job.spec.describe().get("scenario"): job.producer.get("data") for job in jobs}
+        if not any(asked.values()):
+            return
+        for folder in self.folders():
+            with suppress(CorruptRunError):
+                about = read_record(folder)
+                before, now = about["producer"].get("data"), asked.get(about.get("scenario"))
+                if before and now and before != now:
+                    raise OtherDataError(
+                        f"{about['scenario']} must be the same data in all runs of {self.root}, got other "
+                        f"than {folder.name} met; use the same data, another folder, or delete those runs"
+                    )
+
     def tidy(self) -> None:
         """Remove what a process that was killed while saving has left behind."""
-        for folder in self.root.glob(f"{_UNFINISHED}*"):
+        for folder in self.root.glob(f"{UNFINISHED}*"):
             with suppress(FileNotFoundError):
                 if time.time() - folder.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_key(spec: RunSpec) -> str:
-    """Hash what decides a run's outcome: its description, all settings, the version, weights, own files."""
-    # By name only: the options are among the settings, where one that equals its default is none.
-    description = {**spec.describe(), "policy": spec.policy.name}
-    text = json.dumps({**description, "producer": producer(spec)}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def producer(spec: RunSpec) -> dict[str, Any]:
-    """Name the software and the settings that decide the outcome, beyond the description."""
-    software = {"pfnts": version("pfnts"), "format": str(_FORMAT), "settings": spec.policy.settings()}
-    # What a run does not have is left out, so that it is found under the same key as ever.
-    behind = {"backbone": spec.policy.backbone(), "sources": spec.policy.sources(spec.scenario)}
-    return {**software, **{name: value for name, value in behind.items() if value is not None}}
-
-
-def _parameters(spec: RunSpec, trajectory: Trajectory, made: dict[str, Any] | None) -> dict[str, Any]:
-    return {
-        **spec.describe(),
-        "producer": producer(spec),
-        **(provenance() if made is None else made),
-        "seconds": trajectory.seconds,
-        "rounds": trajectory.horizon,
-        "total_regret": trajectory.total_regret,
-    }
-
-
-def _read(folder: Path) -> Run:
+def read_record(folder: Path) -> dict[str, Any]:
+    """Read what is written about a run, its arrays left alone."""
     try:
-        parameters = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        _check_format(parameters["producer"]["format"])
-        with np.load(folder / "trajectory.npz", allow_pickle=False) as file:
-            arrays = {name: file[name] for name in _ARRAYS}
-        spec = RunSpec.from_description(parameters)
-        return Run(spec, Trajectory(**arrays, seconds=float(parameters["seconds"])))
-    except (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
-        raise CorruptRunError(
-            f"{folder} must hold a finished run, got {error!r}; delete it to run it anew"
-        ) from error
+        about = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        found = str(about["producer"]["format"])
+        if found not in _ARRAYS:
+            raise ValueError(
+                f"a run written in format {found}, where this version reads {' and '.join(_ARRAYS)}"
+            )
+        float(about["seconds"])
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise _corrupt(folder, error) from error
+    return dict(about)
 
 
-def _check_format(found: str) -> None:
-    if found != str(_FORMAT):
-        raise ValueError(f"a run written in format {found}, where this version reads format {_FORMAT}")
+def read_result(folder: Path, about: dict[str, Any], kind: type[Any]) -> Any:
+    """Read what came of a run, as the dataclass ``kind``."""
+    try:
+        content = (folder / _ARRAYS[str(about["producer"]["format"])]).read_bytes()
+        if hashlib.sha256(content).hexdigest() != about.get("arrays", hashlib.sha256(content).hexdigest()):
+            raise ValueError("arrays that are not those that were written")
+        arrays: dict[str, NDArray[Any]] = {}
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            for field in fields(kind):
+                if field.name != "seconds":
+                    arrays[field.name] = file[field.name]
+        return kind(**arrays, seconds=float(about["seconds"]))
+    # A damaged archive raises whatever the byte that was hit leads to; nothing else can go wrong here.
+    except Exception as error:
+        raise _corrupt(folder, error) from error
+
+
+def _corrupt(folder: Path, error: Exception) -> CorruptRunError:
+    return CorruptRunError(f"{folder} must hold a finished run, got {error!r}; delete it to run it anew")

@@ -1,4 +1,4 @@
-"""Final regret over replications, beside the published figures."""
+"""Final regret over replications."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfnts.experiments.outcomes import Outcome, condense
-from pfnts.experiments.published import HORIZON, REGRET
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import Run
 
@@ -32,8 +31,6 @@ class FinalRegret:
     """Standard error of that mean; NaN for a single replication."""
     seconds: float
     """Mean wall-clock time of a run."""
-    published: float | None
-    """Regret of the paper's PFN-TS on the scenario, where it has one for this horizon."""
 
 
 def summarize(runs: Iterable[Run]) -> list[FinalRegret]:
@@ -82,5 +79,4 @@ def _row(scenario: str, policy: PolicySpec, horizon: int, outcomes: list[Outcome
         mean=mean,
         standard_error=error,
         seconds=float(np.mean([outcome.seconds for outcome in outcomes])),
-        published=REGRET["pfn-ts"].get(scenario) if horizon == HORIZON else None,
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.policies.base import Matrix, Vector
+from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.tree_draws import TreeDraws
 
 try:
@@ -114,6 +114,8 @@ class BartFit:
 
     def __init__(self, X: Matrix, y: Vector, *, settings: BartSettings, scale: Scale, seed: int) -> None:
         own = Scale.of(y)
+        self.size = len(y)
+        """Rows n."""
         self._settings = settings
         self._centre, self._reach = own.centre, own.reach or scale.reach
         self._low = np.nan_to_num(np.fmin.reduce(X, axis=0), nan=0.0)

@@ -235,11 +235,13 @@ class Policy(EventFold):
         versions: Mapping[Any, Hashable],
         ask: Callable[[list[Any], Matrix], Sequence[Any]],
         take: Callable[[Any, NDArray[np.int64]], Any] = lambda values, rows: values.take(rows),
+        *,
+        ahead: int = 256,
     ) -> dict[Any, Any]:
         """What models say at ``X``, by key, computed together with what is announced; see `PrefetchCache`."""
         if self._prefetched is None:
             return dict(zip(versions, ask(list(versions), X), strict=True))
-        return self._prefetched.find(X, versions, ask, take)
+        return self._prefetched.find(X, versions, ask, take, ahead=ahead)
 
     # One way to decide.
 

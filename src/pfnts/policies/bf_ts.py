@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Self
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
-from pfnts.encodings import Schema
+from pfnts.contexts import Schema
+from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.bart import BartFit, BartSettings, Scale
-from pfnts.policies.base import Choice, Label, Mask, Matrix
-from pfnts.policies.refresh import RefittingPolicy
-from pfnts.posterior import GaussianPosterior
+from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.refitting import REFRESH, Arms, RefittingPolicy
+from pfnts.posterior import GaussianPosterior, RewardDistribution
 
 _BART = BartSettings()
+_TOGETHER = 64
+"""Contexts whose draws are held at a time: there are thousands of each."""
 
 
-@dataclass(frozen=True)
-class Draws:
-    """Posterior draws at one context."""
-
-    values: Matrix
-    """(R, K): each arm's draws, in the order in which its chains made them."""
-    posterior: GaussianPosterior
-    """Their mean and variance, (K,)."""
-
-
-class BFTS(RefittingPolicy[Draws]):
+class BFTS(RefittingPolicy[BartFit]):
     """Thompson sampling from the draws of a Bayesian additive regression trees model per arm.
 
-    A decision takes one draw of each arm, in an order shuffled at the refit, and never takes it again before
-    the next. So its propensities are exact: given the draws left, each is as likely as any other.
+    A decision picks one of each arm's draws, all alike, and takes the arm with the largest. Its propensities
+    are exact given the draws.
 
     Parameters
     ----------
@@ -43,7 +35,7 @@ class BFTS(RefittingPolicy[Draws]):
     bart
         Trees, chains and draws.
     refresh
-        The models are refitted when ceil(refresh ln t) grows, t being the rewards seen, of all arms.
+        How much the history of all arms grows before the models are refitted.
     warmup
         Rewards of each arm to see first, at least 1.
     explore
@@ -54,77 +46,76 @@ class BFTS(RefittingPolicy[Draws]):
     Examples
     --------
     >>> policy = BFTS(arms=["a", "b"], bart=BartSettings(trees=20))
-    >>> policy.decide([0.5], rng=np.random.default_rng(0)).arm  # the warm-up begins
-    'a'
+    >>> policy.decide([0.5], rng=np.random.default_rng(0)).reason  # before the first fit
+    'warmup'
     """
 
     name = "bf-ts"
-    lookahead = 64
 
     def __init__(
         self,
         arms: int | Sequence[Label],
         *,
         bart: BartSettings = _BART,
-        refresh: float = 8.0,
+        refresh: float = REFRESH,
         warmup: int = 5,
         explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(arms, refresh=refresh, warmup=warmup, explore=explore, schema=schema)
+        super().__init__(arms, shared=False, refresh=refresh, warmup=warmup, explore=explore, schema=schema)
         self._bart = bart
-        self._fits: dict[int, BartFit] = {}
-        self._order = np.empty((0, self.n_arms), dtype=np.int64)
-        self._used = 0
 
-    def posterior(self, contexts: Any) -> GaussianPosterior:
-        """Normal posterior with the mean and variance of the draws, (K,) for a context, (n, K) for a batch.
+    def _fit(self, arm: int, X: Matrix, arms: Arms, rewards: Vector, *, seed: int) -> BartFit:
+        own = arms == arm
+        return BartFit(X[own], rewards[own], settings=self._bart, scale=Scale.of(rewards), seed=seed)
 
-        It is that of the last decision's model: later rewards wait for the refit.
-        """
-        X, single = self._fitted_contexts(contexts)
-        posterior = self._moments(self._values(X))
-        return posterior[0] if single else posterior
+    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+        index = np.empty(len(X), dtype=np.int64)
+        propensities, mean, variance = np.empty((3, len(X), len(arms)))
+        for few, draws in self._draws(X, arms):
+            drawn = rules.thompson(draws, eligible[few], uniforms[few])
+            index[few], propensities[few] = drawn.index, drawn.propensities
+            mean[few], variance[few] = draws.mean, draws.variance
+        return Choices(index, propensities, self._normal(mean, variance, arms))
 
-    def _refit(self, *, rng: Generator) -> None:
-        X, arms, rewards = self._history.contexts, self._history.arms, self._history.rewards
-        seeds = rng.integers(2**31, size=self.n_arms)
-        self._fits = {
-            k: BartFit(
-                X[arms == k],
-                rewards[arms == k],
-                settings=self._bart,
-                scale=Scale.of(rewards),
-                seed=int(seeds[k]),
-            )
-            for k in range(self.n_arms)
-            if (arms == k).any()
-        }
-        self._used = self._bart.total
+    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
+        mean, variance = np.empty((2, len(X), len(arms)))
+        for few, draws in self._draws(X, arms):
+            mean[few], variance[few] = draws.mean, draws.variance
+        return self._normal(mean, variance, arms)
 
-    def _evaluate(self, X: Matrix) -> Sequence[Draws]:
-        values = self._values(X)
-        posterior = self._moments(values)
-        return [Draws(values[i], posterior[i]) for i in range(len(X))]
-
-    def _values(self, X: Matrix) -> NDArray[np.float64]:
-        """Draws at ``X`` (q, P), as (q, R, K); zero for arms without a reward, which are not eligible yet."""
-        values = np.zeros((len(X), self._bart.total, self.n_arms))
-        for k, fit in self._fits.items():
-            values[:, :, k] = fit.draws(X)
-        return values
-
-    def _moments(self, values: NDArray[np.float64]) -> GaussianPosterior:
+    def _normal(self, mean: Matrix, variance: Matrix, arms: Sequence[int]) -> GaussianPosterior:
+        """Report a normal posterior with the mean and variance of the draws."""
+        fits = [self._current(arm) for arm in arms]
         return GaussianPosterior(
-            mean=values.mean(axis=1), variance=values.var(axis=1), size=np.maximum(self._observed, 1)
+            mean=mean, variance=variance, size=[1 if fit is None else fit.size for fit in fits]
         )
 
-    def _decide_at(self, value: Draws, eligible: Mask, *, rng: Generator) -> Choice:
-        if self._used == self._bart.total:
-            # A fresh refit, or more rounds than draws: shuffle each arm's draws by themselves.
-            self._order = rng.permuted(np.tile(np.arange(self._used)[:, None], self.n_arms), axis=0)
-            self._used = 0
-        left = np.take_along_axis(value.values, self._order[self._used :], axis=0)
-        self._used += 1
-        index = rules.greedy(left[0], eligible, rng=rng)
-        return Choice(index, rules.predictive_propensities(left, eligible), value.posterior)
+    def _draws(self, X: Matrix, arms: Sequence[int]) -> Iterator[tuple[slice, RewardDistribution]]:
+        """Draws of the mean rewards at ``X`` (q, P), as points (R, few, K) for a few rows at a time."""
+        total = self._bart.total
+        for start in range(0, len(X), _TOGETHER):
+            few = slice(start, start + _TOGETHER)
+            points = np.empty((total, len(X[few]), len(arms)))
+            for column, arm in enumerate(arms):
+                fit = self._current(arm)
+                if fit is None:
+                    levels = (np.arange(total) + 0.5) / total
+                    points[:, :, column] = np.quantile(self._any_reward(), levels)[:, None]
+                else:
+                    points[:, :, column] = fit.draws(X[few]).T
+            yield few, RewardDistribution(points, np.ones(len(arms), dtype=np.int64))
+
+    def _unchanged(self, arms: NDArray[np.int64]) -> int:
+        if any(arm not in self._warm_since for arm in arms.tolist()):
+            return 0
+        return min(len(arms), self._next - self._fold().size - 1)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"bart": asdict(self._bart), "refresh": self._refresh}
+
+    @classmethod
+    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
+        if isinstance(settings["bart"], dict):
+            settings["bart"] = BartSettings(**settings["bart"])
+        return cls(arms, schema=schema, **settings)

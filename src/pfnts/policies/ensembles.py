@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.policies.base import Matrix, Vector
+from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.leaf_statistics import Indices, LeafStatistics, Trees, grouped
 
 
@@ -23,6 +23,11 @@ class Ensemble:
     def leaves(self, X: Matrix) -> Indices:
         """Leaf of each row of ``X`` (q, P) in each tree, (q, M)."""
         return self.trees.leaves(X)
+
+    def observe(self, X: Matrix, rewards: Vector) -> None:
+        """Add rewards (n,) one after the other to the leaves that their rows ``X`` (n, P) fall into."""
+        for leaves, reward in zip(self.leaves(X), rewards.tolist(), strict=True):
+            self.statistics.observe(leaves, reward)
 
 
 def fit_forest(X: Matrix, y: Vector, *, n_trees: int, min_leaf: int, seed: int) -> Ensemble:
@@ -61,9 +66,30 @@ def fit_forest(X: Matrix, y: Vector, *, n_trees: int, min_leaf: int, seed: int) 
     return Ensemble(trees, statistics)
 
 
-def fit_boosted(
-    X: Matrix, y: Vector, *, rounds: int, learning_rate: float, max_depth: int, seed: int
-) -> Ensemble:
+@dataclass(frozen=True)
+class BoostingSettings:
+    """What XGBoost is asked to do.
+
+    Examples
+    --------
+    >>> BoostingSettings(rounds=20)
+    BoostingSettings(rounds=20, learning_rate=0.3, max_depth=6)
+    """
+
+    rounds: int = 100
+    """Trees of an ensemble."""
+    learning_rate: float = 0.3
+    """Share of each tree's fit that is added."""
+    max_depth: int = 6
+    """Depth of a tree."""
+
+    def __post_init__(self) -> None:
+        check_positive(rounds=self.rounds, max_depth=self.max_depth)
+        if not 0 < self.learning_rate <= 1:
+            raise ValueError(f"learning_rate must be above 0 and at most 1, got {self.learning_rate}")
+
+
+def fit_boosted(X: Matrix, y: Vector, *, settings: BoostingSettings, seed: int) -> Ensemble:
     """Fit XGBoost's trees to squared error; leaf statistics are over the residuals at each stage."""
     try:
         import xgboost
@@ -74,15 +100,15 @@ def fit_boosted(
     parameters = {
         "objective": "reg:squarederror",
         "tree_method": "hist",
-        "learning_rate": learning_rate,
-        "max_depth": max_depth,
+        "learning_rate": settings.learning_rate,
+        "max_depth": settings.max_depth,
         "reg_lambda": penalty,
         "base_score": 0.0,
         "seed": seed,
         "verbosity": 0,
     }
     booster = xgboost.train(
-        parameters, xgboost.DMatrix(X.astype(np.float32), label=y - offset), num_boost_round=rounds
+        parameters, xgboost.DMatrix(X.astype(np.float32), label=y - offset), num_boost_round=settings.rounds
     )
     described = json.loads(booster.save_raw(raw_format="json").decode())
     trees = Trees.joined(
@@ -90,7 +116,7 @@ def fit_boosted(
     )
     leaves = trees.leaves(X)
     statistics = staged_statistics(
-        leaves, y, size=trees.left.shape[1], offset=offset, scale=learning_rate, penalty=penalty
+        leaves, y, size=trees.left.shape[1], offset=offset, scale=settings.learning_rate, penalty=penalty
     )
     return Ensemble(trees, statistics)
 
@@ -115,6 +141,13 @@ def staged_statistics(
     return LeafStatistics(
         count=count, mean=mean, scatter=scatter, offset=offset, scale=scale, penalty=penalty, boosted=True
     )
+
+
+def check_positive(**counts: int) -> None:
+    """Complain about counts that are no positive integers."""
+    for name, count in counts.items():
+        if count != int(count) or count < 1:
+            raise ValueError(f"{name} must be a positive integer, got {count!r}")
 
 
 def _forest(X: NDArray[np.float32], y: Vector, *, n_trees: int, min_leaf: int, seed: int) -> list[Any]:

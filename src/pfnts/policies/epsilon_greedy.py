@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,3 +83,15 @@ class EpsilonGreedy(Policy):
 
     def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
         return 1
+
+    def _settings(self) -> dict[str, Any]:
+        # A file keeps no name of a backbone of the user's own; one must be passed to load.
+        name = self._backbone.name
+        return {"backbone": name if name in backbones.names() else None}
+
+    @classmethod
+    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
+        known = settings["backbone"] in backbones.names() or isinstance(settings["backbone"], Backbone)
+        if not known:
+            raise ValueError("backbone must be passed to load: the policy was saved with one of your own")
+        return cls(arms, epsilon=settings.pop("explore"), schema=schema, **settings)

@@ -70,8 +70,8 @@ class EventFold(ABC):
                 self._history = None
                 raise
 
-    def refresh(self) -> None:
-        """Bring the model up to the log now rather than when it is next asked."""
+    def catch_up(self) -> None:
+        """Do now what the first decision would otherwise wait for: learn the whole log."""
         with self._lock:
             schema = self._fold().schema
             if schema is not None:
@@ -118,7 +118,7 @@ class EventFold(ABC):
     @classmethod
     def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
         """Make a policy as `_settings` says."""
-        return cls(arms, schema=schema, **settings)
+        return cls(tuple(arms), schema=schema, **settings)
 
     @abstractmethod
     def _reset(self, width: int, n_arms: int) -> None:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.random import Generator
-from numpy.typing import NDArray
 
-from pfnts.encodings import Schema
+from pfnts.contexts import Schema
+from pfnts.events import Label
 from pfnts.policies import rules
-from pfnts.policies.base import Choice, Label, Mask, Matrix, Vector
-from pfnts.policies.ensembles import Ensemble, fit_boosted, fit_forest
+from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.ensembles import BoostingSettings, Ensemble, check_positive, fit_boosted, fit_forest
 from pfnts.policies.leaf_statistics import Indices
-from pfnts.policies.refresh import RefittingPolicy
+from pfnts.policies.refitting import REFRESH, Arms, RefittingPolicy
 from pfnts.posterior import GaussianPosterior
 
 Layout = Literal["disjoint", "joint"]
+_BOOSTING = BoostingSettings()
 
 
-class EnsembleTS(RefittingPolicy[Indices]):
+class EnsembleTS(RefittingPolicy[Ensemble]):
     """Thompson sampling from the leaf statistics of a tree ensemble.
 
-    The mean reward at x is believed normal: the sum over trees of the leaf's mean, and nu^2 times the sum
-    of the leaf's variance over its count. Between refits each reward joins the leaves it falls into.
+    The mean reward at x is normal: its mean is the sum over trees of the leaf's mean, its variance nu^2 times
+    the sum of the leaf's variance over its count. Between refits each reward joins the leaves it falls into.
     """
 
     def __init__(
@@ -36,84 +37,64 @@ class EnsembleTS(RefittingPolicy[Indices]):
         nu: float,
         refresh: float,
         warmup: int,
-        explore: float = 0.0,
+        explore: float,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if layout not in ("disjoint", "joint"):
             raise ValueError(f'layout must be "disjoint" or "joint", got {layout!r}')
         if not nu >= 0 or not np.isfinite(nu):
             raise ValueError(f"nu must be a number from 0 on, got {nu}")
-        super().__init__(arms, refresh=refresh, warmup=warmup, explore=explore, schema=schema)
+        super().__init__(
+            arms, shared=layout == "joint", refresh=refresh, warmup=warmup, explore=explore, schema=schema
+        )
         self._layout: Layout = layout
         self._nu = float(nu)
-        self._ensembles: dict[int, Ensemble] = {}
-
-    def posterior(self, contexts: Any) -> GaussianPosterior:
-        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
-
-        It is that of the last decision's model, with the rewards that joined its leaves since.
-        """
-        X, single = self._fitted_contexts(contexts)
-        posterior = self._believe(self._leaves(X))
-        return posterior[0] if single else posterior
 
     @abstractmethod
-    def _fit(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
+    def _fit_trees(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
         """Fit an ensemble to rows ``X`` (n, P) and rewards ``y`` (n,)."""
 
-    def _refit(self, *, rng: Generator) -> None:
-        X, arms, rewards = self._history.contexts, self._history.arms, self._history.rewards
-        seeds = rng.integers(2**31, size=self.n_arms)
+    def _fit(self, arm: int, X: Matrix, arms: Arms, rewards: Vector, *, seed: int) -> Ensemble:
+        return self._fit_trees(*self._table(arm, X, arms, rewards), seed=seed)
+
+    def _learn(self, model: Ensemble, arm: int, X: Matrix, arms: Arms, rewards: Vector) -> None:
+        model.observe(*self._table(arm, X, arms, rewards))
+
+    def _table(self, arm: int, X: Matrix, arms: Arms, rewards: Vector) -> tuple[Matrix, Vector]:
+        """Rows and rewards that the ensemble of an arm, or of all arms, learns from."""
         if self._layout == "joint":
-            whole = self._fit(self._with_arm(X, arms), rewards, seed=int(seeds[0]))
-            self._ensembles = dict.fromkeys(range(self.n_arms), whole)
-        else:
-            self._ensembles = {
-                k: self._fit(X[arms == k], rewards[arms == k], seed=int(seeds[k]))
-                for k in range(self.n_arms)
-                if (arms == k).any()
-            }
+            return self._with_arm(X, arms), rewards
+        return X[arms == arm], rewards[arms == arm]
 
-    def _evaluate(self, X: Matrix) -> Sequence[Indices]:
-        return list(self._leaves(X))
+    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
 
-    def _leaves(self, X: Matrix) -> Indices:
-        """Leaves of every arm at each row, (q, K, M)."""
-        leaves: list[Indices] = []
-        for k in range(self.n_arms):
-            # An arm without a reward is not eligible yet; it borrows the leaves of one that is.
-            ensemble = self._ensembles.get(k) or next(iter(self._ensembles.values()))
-            rows = X if self._layout == "disjoint" else self._with_arm(X, np.full(len(X), k))
-            leaves.append(ensemble.leaves(rows))
-        return np.stack(leaves, axis=1)
+    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
+        mean, variance = np.empty((2, len(X), len(arms)))
+        mean[:], variance[:] = self._any_reward().mean(), self._any_reward().var()
+        models = {arm: model for arm in arms if (model := self._current(arm)) is not None}
 
-    def _believe(self, leaves: Indices) -> GaussianPosterior:
-        """Posterior (..., K) at contexts with leaves (..., K, M)."""
-        moments = [
-            (self._ensembles.get(k) or next(iter(self._ensembles.values()))).statistics.moments(
-                leaves[..., k, :]
-            )
-            for k in range(self.n_arms)
-        ]
+        def leaves(wanted: list[int], X: Matrix) -> list[Indices]:
+            return [models[arm].leaves(self._asked(X, arm)) for arm in wanted]
+
+        # Leaves are what the rows since the refit do not change.
+        versions = {arm: (self._point(arm), self._shape) for arm in models}
+        for arm, found in self._ahead(X, versions, leaves, lambda values, rows: values[rows]).items():
+            column = arms.index(arm)
+            mean[:, column], variance[:, column] = models[arm].statistics.moments(found)
         return GaussianPosterior(
-            mean=np.stack([mean for mean, _ in moments], axis=-1),
-            variance=self._nu**2 * np.stack([variance for _, variance in moments], axis=-1),
-            size=np.maximum(self._observed, 1),
+            mean=mean, variance=self._nu**2 * variance, size=np.maximum(self._held(arms), 1)
         )
 
-    def _decide_at(self, value: Indices, eligible: Mask, *, rng: Generator) -> Choice:
-        posterior = self._believe(value)
-        index = rules.thompson(posterior, eligible, rng=rng)
-        return Choice(index, posterior.best_arm_probabilities(eligible), posterior)
+    def _asked(self, X: Matrix, arm: int) -> Matrix:
+        return X if self._layout == "disjoint" else self._with_arm(X, np.full(len(X), arm))
 
-    def _learn(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
-        for x, arm, reward in zip(X, arms.tolist(), rewards.tolist(), strict=True):
-            ensemble = self._ensembles.get(arm)
-            if ensemble is not None:
-                ensemble.statistics.observe(self._find(self._announced, x)[arm], reward)
+    def _with_arm(self, X: Matrix, arms: Arms) -> Matrix:
+        """Put the arm before the context (n, P), as one of so many columns."""
+        return np.concatenate([np.eye(self._shape[1])[arms], X], axis=1)
 
-    def _with_arm(self, X: Matrix, arms: NDArray[np.int64]) -> Matrix:
-        return np.concatenate([np.eye(self.n_arms)[arms], X], axis=1)
+    def _settings(self) -> dict[str, Any]:
+        return {"layout": self._layout, "nu": self._nu, "refresh": self._refresh}
 
 
 class RFTS(EnsembleTS):
@@ -132,7 +113,7 @@ class RFTS(EnsembleTS):
     nu
         Factor on the standard deviation of the draws.
     refresh
-        The forest is refitted when ceil(refresh ln t) grows, t being the rewards seen.
+        How much the history of all arms grows before the forests are refitted.
     warmup
         Rewards of each arm to see first, at least 1.
     explore
@@ -143,7 +124,7 @@ class RFTS(EnsembleTS):
     Examples
     --------
     >>> policy = RFTS(arms=2, n_trees=10, warmup=1)
-    >>> policy.update([[0.1], [0.7]], arm=[0, 1], reward=[0.0, 2.0])
+    >>> outcomes = policy.update([[0.1], [0.7]], arm=[0, 1], reward=[0.0, 2.0])
     >>> policy.decide([0.5], rng=np.random.default_rng(0)).posterior.mean
     array([0., 2.])
     """
@@ -158,19 +139,22 @@ class RFTS(EnsembleTS):
         min_leaf: int = 2,
         layout: Layout = "disjoint",
         nu: float = 1.0,
-        refresh: float = 8.0,
+        refresh: float = REFRESH,
         warmup: int = 5,
         explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        _positive(n_trees=n_trees, min_leaf=min_leaf)
+        check_positive(n_trees=n_trees, min_leaf=min_leaf)
         super().__init__(
             arms, layout=layout, nu=nu, refresh=refresh, warmup=warmup, explore=explore, schema=schema
         )
         self._n_trees, self._min_leaf = int(n_trees), int(min_leaf)
 
-    def _fit(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
+    def _fit_trees(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
         return fit_forest(X, y, n_trees=self._n_trees, min_leaf=self._min_leaf, seed=seed)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"n_trees": self._n_trees, "min_leaf": self._min_leaf, **super()._settings()}
 
 
 class XGBoostTS(EnsembleTS):
@@ -180,18 +164,14 @@ class XGBoostTS(EnsembleTS):
     ----------
     arms
         Number of arms, or their labels.
-    rounds
-        Trees of an ensemble.
-    learning_rate
-        Share of each tree's fit that is added.
-    max_depth
-        Depth of a tree.
+    boosting
+        Number, depth and weight of the trees.
     layout
         "disjoint" fits an ensemble per arm; "joint" one for all, with the arm among its features.
     nu
         Factor on the standard deviation of the draws.
     refresh
-        The trees are refitted when ceil(refresh ln t) grows, t being the rewards seen.
+        How much the history of all arms grows before the trees are refitted.
     warmup
         Rewards of each arm to see first, at least 1.
     explore
@@ -201,8 +181,8 @@ class XGBoostTS(EnsembleTS):
 
     Examples
     --------
-    >>> policy = XGBoostTS(arms=2, rounds=10, warmup=1)
-    >>> policy.update([[0.1], [0.7]], arm=[0, 1], reward=[0.0, 2.0])
+    >>> policy = XGBoostTS(arms=2, boosting=BoostingSettings(rounds=10), warmup=1)
+    >>> outcomes = policy.update([[0.1], [0.7]], arm=[0, 1], reward=[0.0, 2.0])
     >>> policy.decide([0.5], rng=np.random.default_rng(0)).posterior.mean
     array([0., 2.])
     """
@@ -213,36 +193,27 @@ class XGBoostTS(EnsembleTS):
         self,
         arms: int | Sequence[Label],
         *,
-        rounds: int = 100,
-        learning_rate: float = 0.3,
-        max_depth: int = 6,
+        boosting: BoostingSettings = _BOOSTING,
         layout: Layout = "disjoint",
         nu: float = 1.0,
-        refresh: float = 8.0,
+        refresh: float = REFRESH,
         warmup: int = 5,
         explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        _positive(rounds=rounds, max_depth=max_depth)
-        if not 0 < learning_rate <= 1:
-            raise ValueError(f"learning_rate must be above 0 and at most 1, got {learning_rate}")
         super().__init__(
             arms, layout=layout, nu=nu, refresh=refresh, warmup=warmup, explore=explore, schema=schema
         )
-        self._rounds, self._learning_rate, self._max_depth = int(rounds), float(learning_rate), int(max_depth)
+        self._boosting = boosting
 
-    def _fit(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
-        return fit_boosted(
-            X,
-            y,
-            rounds=self._rounds,
-            learning_rate=self._learning_rate,
-            max_depth=self._max_depth,
-            seed=seed,
-        )
+    def _fit_trees(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
+        return fit_boosted(X, y, settings=self._boosting, seed=seed)
 
+    def _settings(self) -> dict[str, Any]:
+        return {"boosting": asdict(self._boosting), **super()._settings()}
 
-def _positive(**counts: int) -> None:
-    for name, count in counts.items():
-        if count != int(count) or count < 1:
-            raise ValueError(f"{name} must be a positive integer, got {count!r}")
+    @classmethod
+    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
+        if isinstance(settings["boosting"], dict):
+            settings["boosting"] = BoostingSettings(**settings["boosting"])
+        return cls(arms, schema=schema, **settings)

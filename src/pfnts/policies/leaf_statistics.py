@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,19 +57,33 @@ class Trees:
             missing_left[m, inner] = tree["missing_left"][inner]
         return cls(feature, threshold, left, right, missing_left)
 
+    @cached_property
+    def _following(self) -> Indices:
+        """Children of every node, numbered on through the trees: left at 2i, right at 2i + 1."""
+        first = self.left.shape[1] * np.arange(len(self.left))[:, None]
+        following: Indices = (np.stack([self.left, self.right], axis=-1) + first[..., None]).ravel()
+        return following
+
     def leaves(self, X: Matrix) -> Indices:
         """Leaf of each row of ``X`` (q, P) in each tree, (q, M)."""
-        values = X.astype(np.float32)
-        rows, trees = np.arange(len(X))[:, None], np.arange(len(self.left))
-        node = np.zeros((len(X), len(self.left)), dtype=np.int64)
+        # Most calls are for one row, so that the number of operations counts, more than their size.
+        values, missing = X.astype(np.float32), np.isnan(X)
+        feature, threshold, missing_left = (
+            part.reshape(-1) for part in (self.feature, self.threshold, self.missing_left)
+        )
+        roots = self.left.shape[1] * np.arange(len(self.left))
+        rows = X.shape[1] * np.arange(len(X))[:, None]
+        node = np.tile(roots, (len(X), 1))
+        some_missing = missing.any()
         while True:
-            value = values[rows, self.feature[trees, node]]
-            goes_left = np.where(
-                np.isnan(value), self.missing_left[trees, node], value <= self.threshold[trees, node]
-            )
-            following = np.where(goes_left, self.left[trees, node], self.right[trees, node])
-            if np.array_equal(following, node):
-                return node
+            asked = rows + feature.take(node)
+            right = values.take(asked) > threshold.take(node)
+            if some_missing:
+                right |= missing.take(asked) > missing_left.take(node)
+            following = self._following.take(2 * node + right)
+            if (following == node).all():
+                leaves: Indices = node - roots
+                return leaves
             node = following
 
 

@@ -34,14 +34,24 @@ class Weights:
         return len(self.output) - 1
 
 
-def start(*, n_arms: int, n_features: int, hidden: int, rng: Generator) -> Weights:
-    """Draw weights as torch does by default: uniform within one over the root of the fan-in."""
-    reach = 1 / np.sqrt(n_arms * n_features)
-    blocks = rng.uniform(-reach, reach, size=(n_arms, hidden, n_features))
+def start(*, n_arms: int, n_features: int, hidden: int, fan_in: int, rng: Generator) -> Weights:
+    """Draw weights as torch does by default: uniform within one over the root of the fan-in.
+
+    The blocks are drawn last, arm by arm: a network for more arms begins with the same numbers.
+    """
+    reach = 1 / np.sqrt(fan_in)
     bias = np.broadcast_to(rng.uniform(-reach, reach, size=(1, hidden, 1)), (n_arms, hidden, 1))
     output = rng.uniform(-1, 1, size=hidden + 1) / np.sqrt(hidden)
+    blocks = rng.uniform(-reach, reach, size=(n_arms, hidden, n_features))
     both = np.concatenate([blocks, bias], axis=2)
     return Weights(torch.as_tensor(both, dtype=torch.float32), torch.as_tensor(output, dtype=torch.float32))
+
+
+def widen(weights: Weights, begun: Weights) -> Weights:
+    """Add the last arms' blocks of ``begun``, a network for more arms, to trained weights."""
+    added = begun.input[len(weights.input) :].clone()
+    added[:, :, -1] = weights.input[0, :, -1]
+    return Weights(torch.cat([weights.input, added]), weights.output)
 
 
 def train(
@@ -88,6 +98,7 @@ def _slope(weights: Weights, tables: Sequence[tuple[Tensor, Tensor]]) -> tuple[W
     """Gradient of half the sum of squared errors, and the sum."""
     w, v = weights.input, weights.output
     by_input, by_output, total = torch.zeros_like(w), torch.zeros_like(v), torch.zeros((), dtype=v.dtype)
+    by_bias = torch.zeros_like(v[:-1])
     for k, (rows, y) in enumerate(tables):
         h = torch.mm(rows, w[k].T).relu_()
         error = torch.mv(h, v[:-1]).add_(v[-1]).sub_(y)
@@ -97,20 +108,22 @@ def _slope(weights: Weights, tables: Sequence[tuple[Tensor, Tensor]]) -> tuple[W
         active = h.sign_().mul_(error[:, None])
         torch.mm(active.T, rows, out=by_input[k])
         by_input[k] *= v[:-1, None]
+        by_bias += by_input[k, :, -1]
     # One bias, stored with every arm: each copy moves by the sum over the arms.
-    by_input[:, :, -1] = by_input[:, :, -1].sum(dim=0)
+    by_input[:, :, -1] = by_bias
     return Weights(by_input, by_output), float(total)
 
 
 def _squared(away: Weights) -> float:
     """Squared length, counting the bias once."""
-    blocks = (away.input[:, :, :-1] ** 2).sum() + (away.input[0, :, -1] ** 2).sum()
-    return float(blocks + (away.output**2).sum())
+    # arm by arm: one that never moved must not change the order of the sum
+    blocks = sum(float((block[:, :-1] ** 2).sum()) for block in away.input)
+    return blocks + float((away.input[0, :, -1] ** 2).sum() + (away.output**2).sum())
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """The network's value and squared gradient at a context, for every arm."""
+    """The network's value and squared gradient at a context, for K arms."""
 
     value: Vector
     """(K,)"""
@@ -123,11 +136,11 @@ class Gradients:
 
 
 def squared_gradients(w: Matrix, v: Vector, x: Vector) -> Gradients:
-    """Value and squared gradient at ``x`` (P,), from the arrays of `Weights` in double precision."""
+    """Value and squared gradient at ``x`` (P,), by weights (K, H, P + 1) and (H + 1,) in double precision."""
     h = np.maximum(w[:, :, :-1] @ x + w[:, :, -1], 0.0)
     bias = np.where(h > 0, v[:-1] ** 2, 0.0)
     return Gradients(
-        value=h @ v[:-1] + v[-1],
+        value=(h * v[:-1]).sum(axis=1) + v[-1],
         block=bias[:, :, None] * x**2,
         bias=bias,
         output=np.concatenate([h**2, np.ones((len(h), 1))], axis=1),
@@ -155,16 +168,26 @@ class Precision:
         )
 
     def add(self, gradients: Gradients, arm: int) -> None:
-        """Add the squared gradient of a pull, in place: U has a number per weight."""
-        self.block[arm] += gradients.block[arm]
-        self.bias[:] += gradients.bias[arm]
-        self.output[:] += gradients.output[arm]
+        """Add the squared gradient of a pull, of that arm alone, in place: U has a number per weight."""
+        self.block[arm] += gradients.block[0]
+        self.bias[:] += gradients.bias[0]
+        self.output[:] += gradients.output[0]
 
-    def spread(self, gradients: Gradients) -> Vector:
-        """Sum over the weights of g^2 / U, (K,)."""
+    def widened(self, n_arms: int, *, penalty: float) -> Precision:
+        """Return the diagonal for more arms, of which nothing is known yet."""
+        added = np.full((n_arms - len(self.block), *self.block.shape[1:]), penalty)
+        return Precision(np.concatenate([self.block, added]), self.bias, self.output)
+
+    def spread(self, gradients: Gradients, arms: Sequence[int]) -> Vector:
+        """Sum over the weights of g^2 / U, (K,), for the arms that the gradients are of."""
         spread: Vector = (
-            (gradients.block / self.block).sum(axis=(1, 2))
+            (gradients.block / rows_of(self.block, arms)).sum(axis=(1, 2))
             + (gradients.bias / self.bias).sum(axis=1)
             + (gradients.output / self.output).sum(axis=1)
         )
         return spread
+
+
+def rows_of(array: Matrix, arms: Sequence[int]) -> Matrix:
+    """Rows of some arms, without a copy if they are all."""
+    return array if list(arms) == list(range(len(array))) else array[list(arms)]

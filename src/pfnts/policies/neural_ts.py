@@ -8,27 +8,29 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pfnts.encodings import History, Schema
+from pfnts.contexts import Schema
+from pfnts.events import Label
 from pfnts.policies import network, rules
-from pfnts.policies.base import Choice, Label, Mask, Matrix, Policy, Vector
-from pfnts.policies.network import Precision, Weights, squared_gradients
+from pfnts.policies.base import Policy
+from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.network import Precision, Weights, rows_of, squared_gradients
 from pfnts.posterior import GaussianPosterior
 
-# Trainings are thinned to one per n // 1000 new rewards: each of the first 2000, every ninth near 10,000.
-_GROWTH = 1000
-_MOST_CATCHING_UP = 10
+# One training per n // 1000 rows: after each of the first 2000, after every ninth near 10,000.
+_THINNED = 1000
+_SEED = 0
 
 
 class NeuralTS(Policy):
     """Thompson sampling around a neural network, with the gradient as features.
 
-    The mean reward of an arm at x is believed N(f(x), lambda nu sum g^2 / U), where g is the gradient of the
-    network f by its weights and U starts at lambda and grows by the g^2 of each rewarded pull. The input is
-    the context and a constant, in the arm's block.
+    The mean reward of an arm at x is N(f(x), nu^2 lambda sum g^2 / U), where g is the gradient of the network
+    f by its weights and U starts at lambda and grows by the g^2 of each rewarded pull. The input is the
+    context and a constant, in the arm's block. The network is trained after each row, more rarely from the
+    2000th on; its first weights are always the same, so that it follows from the rows.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ class NeuralTS(Policy):
     penalty
         lambda: the pull of the weights to their initial values.
     nu
-        Factor on the variance of the draws.
+        Factor on the standard deviation of the draws; the default is a tenth of the variance.
     hidden
         Number of hidden units.
     learning_rate
@@ -56,7 +58,7 @@ class NeuralTS(Policy):
     >>> policy, rng = NeuralTS(arms=2, warmup=0), np.random.default_rng(0)
     >>> for _ in range(30):
     ...     decision = policy.decide([0.5], rng=rng)
-    ...     policy.update([0.5], arm=decision.arm, reward=float(decision.arm))
+    ...     outcome = policy.update(decision, reward=float(decision.arm))
     >>> policy.decide([0.5], rng=rng).arm
     1
     """
@@ -68,7 +70,7 @@ class NeuralTS(Policy):
         arms: int | Sequence[Label],
         *,
         penalty: float = 0.1,
-        nu: float = 0.1,
+        nu: float = 0.1**0.5,
         hidden: int = 100,
         learning_rate: float = 0.01,
         steps: int = 100,
@@ -87,81 +89,90 @@ class NeuralTS(Policy):
         super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._penalty, self._nu = float(penalty), float(nu)
         self._hidden, self._steps, self._learning_rate = int(hidden), int(steps), float(learning_rate)
-        self._history = History(width=0, n_arms=self.n_arms)
-        self._weights: Weights | None = None
-        self._absorbed = 0
-        self._trained = 0
 
     def posterior(self, contexts: Any) -> GaussianPosterior:
-        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
+        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch."""
+        with self._lock:
+            rows = self._encode(contexts)
+            history = self._model(rows.X.shape[1])
+            posterior = self._posterior(rows.X, history.live)
+            return posterior[0] if rows.single else posterior
 
-        It is that of the last decision: later rewards are taken in by the next one.
-        """
-        if self._weights is None:
-            raise ValueError("posterior needs a network, which the first decision after warm-up makes")
-        X, _, single = self._encode(contexts)
-        moments = np.array([self._moments(x) for x in _design(X)]).reshape(len(X), 2, self.n_arms)
-        posterior = self._posterior(moments[:, 0], moments[:, 1])
-        return posterior[0] if single else posterior
+    def _reset(self, width: int, n_arms: int) -> None:
+        self._width = width + 1
+        self._rate = self._learning_rate
+        self._anchor = self._begun(n_arms)
+        self._keep(self._anchor)
+        self._precision = Precision.prior(
+            n_arms=n_arms, n_features=self._width, hidden=self._hidden, penalty=self._penalty
+        )
+        self._tables = [_Table(self._width + 1) for _ in range(n_arms)]
+        self._size = 0
 
-    def _start(self, width: int) -> None:
-        self._history = History(width=width + 1, n_arms=self.n_arms)
+    def _begun(self, n_arms: int) -> Weights:
+        """Weights before the first row; more arms change nothing for those before them."""
+        return network.start(
+            n_arms=n_arms,
+            n_features=self._width,
+            hidden=self._hidden,
+            fan_in=len(self._first_arms) * self._width,
+            rng=np.random.default_rng(_SEED),
+        )
+
+    def _grow(self, n_arms: int) -> bool:
+        self._anchor = self._begun(n_arms)
+        self._keep(network.widen(self._weights, self._anchor))
+        self._precision = self._precision.widened(n_arms, penalty=self._penalty)
+        self._tables += [_Table(self._width + 1) for _ in range(len(self._tables), n_arms)]
+        return True
 
     def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
-        self._history.append(_design(X), arms, rewards)
+        for x, arm, reward in zip(_design(X), arms.tolist(), rewards.tolist(), strict=True):
+            # First into U, by the weights of before, then by training.
+            self._precision.add(squared_gradients(self._input[arm : arm + 1], self._output, x), arm)
+            self._tables[arm].append(x, reward)
+            self._size += 1
+            if self._size % max(1, self._size // _THINNED) == 0:
+                self._train()
 
-    def _choose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> Sequence[Choice]:
-        self._absorb(rng=rng)
-        choices = []
-        for x, mask in zip(_design(X), eligible, strict=True):
-            posterior = self._posterior(*self._moments(x))
-            index = rules.thompson(posterior, mask, rng=rng)
-            choices.append(Choice(index, posterior.best_arm_probabilities(mask), posterior))
-        return choices
+    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
 
-    def _absorb(self, *, rng: Generator) -> None:
-        """Take in the rewards that came since the last decision: first into U, then by training."""
-        history = self._history
-        if self._weights is None:
-            self._begin(history.contexts.shape[1], rng=rng)
-        # The weights are still those of the decisions that these rewards belong to.
-        for x, arm in zip(
-            history.contexts[self._absorbed :], history.arms[self._absorbed :].tolist(), strict=True
-        ):
-            self._precision.add(squared_gradients(self._input, self._output, x), arm)
-        self._absorbed = history.size
-        missed = (history.size - self._trained) // max(1, history.size // _GROWTH)
-        if missed:
-            self._train(self._steps * min(missed, _MOST_CATCHING_UP))
-            self._trained = history.size
+    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
+        mean, spread = np.empty((2, len(X), len(arms)))
+        weights = rows_of(self._input, arms)
+        for i, x in enumerate(_design(X)):
+            gradients = squared_gradients(weights, self._output, x)
+            mean[i], spread[i] = gradients.value, self._precision.spread(gradients, arms)
+        return GaussianPosterior(
+            mean=mean,
+            variance=self._nu**2 * self._penalty * spread,
+            size=np.maximum(self._held(arms), 1),
+        )
 
-    def _begin(self, width: int, *, rng: Generator) -> None:
-        shape = {"n_arms": self.n_arms, "n_features": width, "hidden": self._hidden}
-        self._anchor = network.start(**shape, rng=rng)
-        self._precision = Precision.prior(**shape, penalty=self._penalty)
-        self._tables = [_Table(width + 1) for _ in range(self.n_arms)]
-        self._keep(self._anchor)
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "penalty": self._penalty,
+            "nu": self._nu,
+            "hidden": self._hidden,
+            "learning_rate": self._learning_rate,
+            "steps": self._steps,
+        }
 
     def _keep(self, weights: Weights) -> None:
         self._weights = weights
         self._input = weights.input.double().numpy()
         self._output = weights.output.double().numpy()
 
-    def _train(self, steps: int) -> None:
-        assert self._weights is not None
-        history = self._history
-        new = slice(self._trained, history.size)
-        for k, table in enumerate(self._tables):
-            own = history.arms[new] == k
-            table.append(history.contexts[new][own], history.rewards[new][own])
+    def _train(self) -> None:
         tables = [(table.rows, table.rewards) for table in self._tables]
         for _ in range(20):
             weights, objective = network.train(
                 self._weights,
                 self._anchor,
                 tables,
-                steps=steps,
-                learning_rate=self._learning_rate,
+                steps=self._steps,
+                learning_rate=self._rate,
                 penalty=self._penalty,
             )
             finite = bool(torch.isfinite(weights.input).all() and torch.isfinite(weights.output).all())
@@ -169,16 +180,8 @@ class NeuralTS(Policy):
             if finite and objective <= 2 * _spread_of(tables):
                 self._keep(weights)
                 return
-            self._learning_rate /= 2
+            self._rate /= 2
             self._keep(self._anchor)
-
-    def _moments(self, x: Vector) -> tuple[Vector, Vector]:
-        """Posterior mean and variance at ``x`` (P,), both (K,)."""
-        gradients = squared_gradients(self._input, self._output, x)
-        return gradients.value, self._penalty * self._nu * self._precision.spread(gradients)
-
-    def _posterior(self, mean: Matrix, variance: Matrix) -> GaussianPosterior:
-        return GaussianPosterior(mean=mean, variance=variance, size=np.maximum(self._observed, 1))
 
 
 class _Table:
@@ -196,16 +199,14 @@ class _Table:
     def rewards(self) -> Tensor:
         return self._rewards[: self._size]
 
-    def append(self, contexts: Matrix, rewards: Vector) -> None:
-        end = self._size + len(rewards)
-        if end > len(self._rewards):
-            spare = max(end, 2 * len(self._rewards)) - len(self._rewards)
-            self._rows = torch.cat([self._rows, torch.empty((spare, self._rows.shape[1]))])
-            self._rewards = torch.cat([self._rewards, torch.empty(spare)])
-        self._rows[self._size : end, :-1] = torch.as_tensor(contexts, dtype=torch.float32)
-        self._rows[self._size : end, -1] = 1.0
-        self._rewards[self._size : end] = torch.as_tensor(rewards, dtype=torch.float32)
-        self._size = end
+    def append(self, x: Vector, reward: float) -> None:
+        if self._size == len(self._rewards):
+            self._rows = torch.cat([self._rows, torch.empty_like(self._rows)])
+            self._rewards = torch.cat([self._rewards, torch.empty_like(self._rewards)])
+        self._rows[self._size, :-1] = torch.as_tensor(x, dtype=torch.float32)
+        self._rows[self._size, -1] = 1.0
+        self._rewards[self._size] = reward
+        self._size += 1
 
 
 def _design(X: Matrix) -> Matrix:

@@ -111,6 +111,16 @@ class PFNTS(Policy):
             self._model(history.schema.width)
             return self._models.layout
 
+    @property
+    def estimator(self) -> Estimator:
+        """How the posterior is made."""
+        return self._estimator
+
+    @property
+    def exploration(self) -> float:
+        """Factor on the posterior's standard deviations when an arm is drawn."""
+        return self._exploration
+
     def posterior(self, contexts: Any) -> AnyPosterior:
         """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
 
@@ -126,6 +136,14 @@ class PFNTS(Policy):
             self._model(rows.X.shape[1])
             posterior = self._posterior(rows.X, history.live)
             return posterior[0] if rows.single else posterior
+
+    def catch_up(self) -> None:
+        """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
+        with self._lock:
+            super().catch_up()
+            history = self._fold()
+            if history.size >= FIRST_POSTERIOR:
+                self._posterior(history.contexts[-1:], history.live)
 
     # The algorithm. Append: rewards join the sequences of their arms, which refresh as they grow.
 
@@ -149,7 +167,9 @@ class PFNTS(Policy):
 
     def _posterior(self, X: Matrix, arms: Sequence[int]) -> AnyPosterior:
         versions = {arm: self._models.version(arm) for arm in arms}
-        columns = self._ahead(X, versions, self._ask)
+        # A posterior lasts longer the more rows it rests on, so more contexts are worth asking about at once.
+        ahead = max(64, max(size for _, size in versions.values()) // 4)
+        columns = self._ahead(X, versions, self._ask, ahead=ahead)
         coupled = self._estimator.coupled and self._models.shared
         return join(list(columns.values()), coupled=coupled, own=self._estimator.own_directions)
 

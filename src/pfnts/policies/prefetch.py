@@ -48,9 +48,8 @@ class PrefetchCache(Generic[T]):
     array([20.])
     """
 
-    def __init__(self, X: Matrix, *, ahead: int = 256) -> None:
+    def __init__(self, X: Matrix) -> None:
         self._X = X
-        self._ahead = ahead
         self._places: dict[bytes, list[int]] = {}
         for place, x in enumerate(X):
             self._places.setdefault(x.tobytes(), []).append(place)
@@ -63,10 +62,13 @@ class PrefetchCache(Generic[T]):
         versions: Mapping[Any, Hashable],
         ask: Callable[[list[Any], Matrix], Sequence[T]],
         take: Callable[[T, NDArray[np.int64]], T],
+        *,
+        ahead: int = 256,
     ) -> dict[Any, T]:
         """Values at contexts ``X`` (q, P) by the keys of ``versions``; ``ask(keys, X)`` computes new ones.
 
-        ``take(values, rows)`` cuts some rows out of values.
+        ``take(values, rows)`` cuts some rows out of values. ``ahead`` contexts are computed at a time, about
+        as many as come before a version changes.
         """
         places = self._locate(X)
         if places is None:
@@ -82,7 +84,7 @@ class PrefetchCache(Generic[T]):
         if stale:
             # Where others are still good, up to where they are, so that all run out together.
             ends = [block.end for key, block in self._blocks.items() if key not in stale and key in versions]
-            end = max(last + 1, min([*ends, first + self._ahead, len(self._X)]))
+            end = max(last + 1, min([*ends, first + ahead, len(self._X)]))
             for key, values in zip(stale, ask(stale, self._X[first:end]), strict=True):
                 self._blocks[key] = _Block(versions[key], first, end, values)
         return {key: take(self._blocks[key].values, places - self._blocks[key].begin) for key in versions}

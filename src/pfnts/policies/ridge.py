@@ -81,7 +81,7 @@ class RidgeModels:
         if not (np.isfinite(precision).all() and np.isfinite(moment).all()):
             raise ValueError("sums must be finite")
         self._precision, self._moment = precision.copy(), moment.copy()
-        self._inverse = np.linalg.inv(self._precision)
+        self._inverse = np.linalg.inv(self._precision).astype(np.float64)
         self._coefficients = (self._inverse @ self._moment[..., None])[..., 0]
 
 

@@ -19,7 +19,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, gammaln, ndtr, ndtri, stdtr, stdtrit
-from scipy.stats import qmc
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -229,6 +228,8 @@ def _sobol_points(dimension: int, dof: float | None) -> tuple[Array, Array]:
     total = dimension + (dof is not None)
     if total == 0:
         return np.empty((0, 1)), np.ones(1)
+    from scipy.stats import qmc  # takes a second to import, and few need it
+
     uniform = qmc.Sobol(total, scramble=True, rng=np.random.default_rng(0)).random_base2(_SOBOL_LOG2).T
     uniform = np.clip(uniform, 1e-12, 1 - 1e-12)
     normal = np.ascontiguousarray(ndtri(uniform[:dimension]))

@@ -180,7 +180,7 @@ async def _check_context(engine: Engine, live: LiveExperiment, context: Any) -> 
 
 
 async def fix_schema(engine: Engine, live: LiveExperiment, context: Any) -> None:
-    """Write down what the columns are, as inferred from the first context: it is the same for all after it."""
+    """Write down what the columns are, as inferred from the first context; all after it must have them."""
     text = Schema.infer(context).to_json()
     await write(engine, [Draft(live.name, "schema", "schema", engine.clock.now(), {"schema": text})])
     await _unblocked(live.follow)

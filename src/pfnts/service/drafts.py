@@ -65,12 +65,12 @@ def fallback(
     """The baseline arm, for sure; where it is not eligible, any eligible arm, each alike."""
     allowed = [arm for arm in state.arms if request.eligible is None or arm in request.eligible]
     if state.baseline in allowed:
-        arm, shares = state.baseline, {state.baseline: 1.0}
+        arm, shares = state.baseline, dict.fromkeys([state.baseline], 1.0)
     else:
         arm = allowed[int(rng.integers(len(allowed)))]
         shares = dict.fromkeys(allowed, 1 / len(allowed))
     eligible = None if request.eligible is None else tuple(allowed)
-    everyone = {label: shares.get(label, 0.0) for label in state.arms}
+    everyone: dict[str | int, float] = {label: shares.get(label, 0.0) for label in state.arms}
     return Decided(id, request.context, arm, everyone, reason, eligible)
 
 

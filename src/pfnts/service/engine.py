@@ -1,4 +1,4 @@
-"""Everything behind the HTTP interface: experiments that follow their logs, and the threads that serve them."""
+"""What is behind the HTTP interface: experiments that follow their logs, and the threads that serve them."""
 
 from __future__ import annotations
 

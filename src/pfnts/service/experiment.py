@@ -83,17 +83,19 @@ class ExperimentState:
     def make_policy(self) -> Policy:
         """Make the policy that has seen nothing."""
         choice = self.settings.policy
+        options: dict[str, Any] = dict(choice.settings)
+        if choice.name != "uniform":
+            options["explore"] = self.settings.explore
         return policies.make(
             choice.name,
             arms=[arm.id for arm in self.settings.arms],
             schema=self.schema,
-            **_with_explore(choice.name, self.settings.explore),
-            **choice.settings,
+            **options,
         )
 
     def due(self, now: float, *, limit: int) -> list[str]:
         """Ids of decisions whose time is over, at most so many; they stay here until they are settled."""
-        found = []
+        found: list[str] = []
         kept = []
         while self._waiting and self._waiting[0][0] < now and len(found) < limit:
             entry = heapq.heappop(self._waiting)
@@ -108,7 +110,7 @@ class ExperimentState:
         """Take in the next record; the events that the policy has to take in."""
         if record.position != self.position + 1:
             raise ValueError(
-                f"records must come without gaps, got {record.position} after {self.position} in {self.name!r}"
+                f"records must have no gaps, got {record.position} after {self.position} in {self.name!r}"
             )
         handler = getattr(self, f"_{record.kind}")
         events: list[Event] = handler(record)
@@ -202,7 +204,3 @@ def entropy(shares: list[float]) -> float:
     if len(shares) < 2:
         return 0.0
     return -sum(share * math.log(share) for share in shares if share > 0) / math.log(len(shares)) + 0.0
-
-
-def _with_explore(name: str, explore: float) -> dict[str, Any]:
-    return {} if name == "uniform" else {"explore": explore}

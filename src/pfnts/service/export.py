@@ -26,7 +26,7 @@ def rows(store: Store, state: ExperimentState, *, group: Group = "policy") -> It
     state
         What is known of the experiment.
     group
-        Whose decisions: those of the policy (the default), of the holdout, of the baseline by the mode, or all.
+        Whose decisions: those of the policy, of the holdout, of the baseline by the mode, or all.
     """
     names = columns(state)
     after = -1
@@ -95,6 +95,8 @@ def _values(record: Record, value: float, state: ExperimentState) -> Iterator[An
     unit = record.unit if record.unit is not None else f"decision {record.id}"
     yield from (record.id, iso(record.time), unit, event["arm"], value, shares[event["arm"]], event["reason"])
     yield from (shares.get(arm, 0.0) for arm in _arms(state))
-    features = dict(enumerate(context)) if isinstance(context, list) else context
-    assert features is not None
-    yield from (features[int(n) if isinstance(context, list) else n] for n in _features(state))
+    assert context is not None
+    if isinstance(context, list):
+        yield from context
+    else:
+        yield from (context[name] for name in _features(state))

@@ -113,7 +113,7 @@ class Gate:
 
 
 def _is_local(scope: Scope, headers: dict[bytes, str]) -> bool:
-    """Whether a request comes from this machine itself, not by way of a proxy or a page of somebody else's."""
+    """Whether a request comes from this machine itself, not by way of a proxy or a foreign page."""
     client = scope.get("client")
     if client is None or not _loopback(client[0]):
         return False

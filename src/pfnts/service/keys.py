@@ -64,7 +64,8 @@ class KeyRing:
         """Read the keys; those read before stay good while the store is away."""
         with self._lock:
             try:
-                self._keys = {key.id: key for key in self._store.keys() if key.revoked is None}
+                stored = self._store.keys()
+                self._keys = {key.id: key for key in stored if key.revoked is None}
             except StoreUnavailableError:
                 if self._read == float("-inf"):
                     raise

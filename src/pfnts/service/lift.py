@@ -83,5 +83,4 @@ def _design(X: Matrix) -> Matrix:
 def _ridge(X: Matrix, y: Vector, penalty: float = 1.0) -> Vector:
     weights = penalty * np.eye(X.shape[1])
     weights[0, 0] = 1e-9  # the mean is not shrunk
-    solution: Vector = np.linalg.solve(X.T @ X + weights, X.T @ y)
-    return solution
+    return np.asarray(np.linalg.solve(X.T @ X + weights, X.T @ y), dtype=np.float64)

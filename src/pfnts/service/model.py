@@ -44,7 +44,7 @@ class Model:
         with self._spare.lock:
             self._spare.policy.append([*self._missed, *events])
             self._missed = []
-            self._spare.policy.refresh()
+            self._spare.policy.catch_up()
         retired = self.serving
         self.serving = replace(self._spare, position=position, fingerprint=fingerprint)
         self._spare, self._missed = retired, list(events)

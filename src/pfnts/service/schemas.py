@@ -132,7 +132,7 @@ class Experiment(_Strict):
     reward: RewardRule = RewardRule()
     mode: Mode = "online"
     baseline_arm: Label | None = None
-    """Served in shadow and log_only mode, to the holdout, and when the model is late; the first arm if left out."""
+    """Served in shadow and log_only mode, to the holdout, and when the model is late; else the first arm."""
     explore: Share = 0.0
     """Share of decisions drawn at random among the eligible arms."""
     holdout: Share = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,7 +32,7 @@ class Settings:
     database: str | None = None
     host: str = "127.0.0.1"
     port: int = 8000
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
 
 class _PatientProtocol(H11Protocol):
@@ -76,7 +76,8 @@ def serve(settings: Settings, *, started: Callable[[int], None] | None = None) -
     """
     store = open_store(settings.data, settings.database)
     try:
-        if not _is_loopback(settings.host) and all(key.revoked is not None for key in store.keys()):
+        stored = store.keys()
+        if not _is_loopback(settings.host) and all(key.revoked is not None for key in stored):
             raise ValueError(
                 f"host must be this machine's own (127.0.0.1) while there is no key, got {settings.host!r}; "
                 "make a key first: pfnts keys add NAME --role admin"

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pfnts.experiments import PolicySpec, RayEngine, RunSpec, plan, run
-from pfnts.experiments.engines import Failure, Finished, Job, UnusableDeviceError
+from pfnts.experiments import Job, PolicySpec, RayEngine, RunSpec, plan, prepare, run
+from pfnts.experiments.engines import UnusableDeviceError
 from pfnts.experiments.engines.cluster import _result, gpu_share
-from pfnts.experiments.store import producer
+from pfnts.experiments.jobs import Failure, Finished
 
 POLICIES = [PolicySpec("uniform"), PolicySpec.of("pfn-ts", backbone="linear")]
 SPECS = plan(scenarios=["linear"], policies=POLICIES, horizon=40, replications=1, seed=3)
@@ -31,18 +31,16 @@ def ray() -> Iterator[Any]:
 
 def test_cluster_gives_the_same_runs_and_a_failure_stops_none(ray: Any) -> None:
     broken = Job(SPECS[0], {"pfnts": "9.9"})
-    heard: list[RunSpec] = []
+    heard: list[Job] = []
+    jobs = prepare(SPECS)
     results = list(
-        RayEngine(workers=2).execute(
-            [broken, *(Job(spec, producer(spec)) for spec in SPECS)],
-            listener=lambda spec, rounds, regret: heard.append(spec),
-        )
+        RayEngine(workers=2).execute([broken, *jobs], listener=lambda job, rounds, regret: heard.append(job))
     )
     (failure,) = [each for each in results if isinstance(each, Failure)]
     assert "must be the same on every machine" in failure.reason
-    finished = {each.spec: each.trajectory for each in results if isinstance(each, Finished)}
+    finished = {each.job.spec: each.result for each in results if isinstance(each, Finished)}
     assert set(finished) == set(SPECS)
-    assert set(heard) <= set(SPECS)
+    assert set(heard) == set(jobs), "each of them reports at least when it starts"
     for spec in SPECS:
         here = run(spec)
         for name in ("arms", "rewards", "regret", "propensities", "fixed"):
@@ -68,18 +66,18 @@ def test_missing_ray_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     [(16, 1, None, 0.0625), (16, 2, None, 0.125), (16, 1, 4, 0.25), (2, 8, None, 1.0), (15, 1, None, 0.0666)],
 )
 def test_workers_share_the_gpus(cpus: int, gpus: int, workers: int | None, share: float) -> None:
-    jobs = [Job(spec, {}, device="cuda") for spec in (SPECS[0], EMBEDDED)]
+    jobs = [Job(spec, {}, asked="cuda") for spec in (SPECS[0], EMBEDDED)]
     assert gpu_share({"CPU": cpus, "GPU": gpus}, jobs, workers=workers) == share
     assert gpus * (1 // share) >= (workers or cpus)
 
 
 def test_only_policies_that_take_a_device_ask_for_a_gpu() -> None:
-    jobs = [Job(spec, {}, device="cuda") for spec in SPECS]
+    jobs = [Job(spec, {}, asked="cuda") for spec in SPECS]
     assert gpu_share({"CPU": 2}, jobs, workers=None) == 0.0
     with pytest.raises(UnusableDeviceError, match='got "cuda" and a cluster without GPUs'):
-        gpu_share({"CPU": 2}, [*jobs, Job(EMBEDDED, {}, device="cuda")], workers=None)
+        gpu_share({"CPU": 2}, [*jobs, Job(EMBEDDED, {}, asked="cuda")], workers=None)
 
 
 def test_cluster_picks_the_card() -> None:
     with pytest.raises(UnusableDeviceError, match=r"picks the card itself; got cuda:1"):
-        gpu_share({"CPU": 2, "GPU": 2}, [Job(EMBEDDED, {}, device="cuda:1")], workers=None)
+        gpu_share({"CPU": 2, "GPU": 2}, [Job(EMBEDDED, {}, asked="cuda:1")], workers=None)

@@ -5,43 +5,37 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from pfnts.experiments import LocalEngine, PolicySpec, RunSpec, plan, run
-from pfnts.experiments.engines import Failure, Finished, Job, make
-from pfnts.experiments.engines.base import work
+from pfnts.experiments import Job, LocalEngine, PolicySpec, RunSpec, job, plan, prepare, run
+from pfnts.experiments.engines import make
+from pfnts.experiments.jobs import Failure, Finished, work
 from pfnts.experiments.provenance import cores
-from pfnts.experiments.store import producer
 
 POLICIES = [PolicySpec("uniform"), PolicySpec("lin-ts"), PolicySpec.of("pfn-ts", backbone="linear")]
 SPECS = plan(scenarios=["linear"], policies=POLICIES, horizon=40, replications=1, seed=3)
 
 
-def jobs_for(specs: Sequence[RunSpec]) -> list[Job]:
-    return [Job(spec, producer(spec)) for spec in specs]
-
-
-def ignore(spec: RunSpec, rounds: int, regret: float) -> None:
+def ignore(job: Job, rounds: int, regret: float) -> None:
     pass
 
 
 def test_processes_give_the_same_runs_and_report_on_the_way() -> None:
-    heard: list[tuple[RunSpec, int]] = []
+    heard: list[tuple[object, int]] = []
     results = list(
         LocalEngine(workers=2).execute(
-            jobs_for(SPECS), listener=lambda spec, rounds, regret: heard.append((spec, rounds))
+            prepare(SPECS), listener=lambda job, rounds, regret: heard.append((job.spec, rounds))
         )
     )
-    finished = {each.spec: each for each in results if isinstance(each, Finished)}
+    finished = {each.job.spec: each for each in results if isinstance(each, Finished)}
     assert set(finished) == set(SPECS)
     for spec in SPECS:
         here = run(spec)
         for name in ("arms", "rewards", "regret", "propensities", "fixed"):
             np.testing.assert_array_equal(
-                getattr(finished[spec].trajectory, name), getattr(here, name), strict=True
+                getattr(finished[spec].result, name), getattr(here, name), strict=True
             )
         reports = [rounds for told, rounds in heard if told == spec]
         assert (reports[0], reports[-1]) == (0, 40)
@@ -54,8 +48,8 @@ def test_run_says_on_which_device_it_was_made() -> None:
         RunSpec("linear", PolicySpec(name), horizon=20, replication=0, seed=3)
         for name in ("pfn-ts", "lin-ts")
     )
-    jobs = [Job(spec, producer(spec), device="cpu:0") for spec in (taking, without)]
-    made = {each.spec: each.made for each in LocalEngine(workers=1).execute(jobs, listener=ignore)}  # type: ignore[union-attr]
+    jobs = prepare([taking, without], device="cpu:0")
+    made = {each.job.spec: each.made for each in LocalEngine(workers=1).execute(jobs, listener=ignore)}  # type: ignore[union-attr]
     assert made[taking]["machine"]["device"] == "cpu:0"
     assert made[without]["machine"]["device"] == "cpu"
 
@@ -68,17 +62,17 @@ def test_killed_process_costs_only_the_run_it_was_making() -> None:
     specs = [*long, SPECS[0]]
     killed: list[int] = []
 
-    def kill_once(spec: RunSpec, rounds: int, regret: float) -> None:
+    def kill_once(job: Job, rounds: int, regret: float) -> None:
         if not killed:
             killed.extend(child.pid or 0 for child in multiprocessing.active_children())
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)
 
-    results = list(LocalEngine(workers=2).execute(jobs_for(specs), listener=kill_once))
+    results = list(LocalEngine(workers=2).execute(prepare(specs), listener=kill_once))
     failures = [each for each in results if isinstance(each, Failure)]
     assert len(killed) == 2
-    assert {each.spec for each in failures} == set(long)
-    assert [each.spec for each in results if isinstance(each, Finished)] == [SPECS[0]]
+    assert {each.job.spec for each in failures} == set(long)
+    assert [each.job.spec for each in results if isinstance(each, Finished)] == [SPECS[0]]
     for failure in failures:
         assert failure.reason == "its process ended by SIGKILL, perhaps for want of memory"
 
@@ -88,19 +82,19 @@ def test_closing_ends_every_process() -> None:
         scenarios=["linear"], policies=[PolicySpec("lin-ts")], horizon=100_000, replications=2, seed=3
     )
 
-    def interrupt(spec: RunSpec, rounds: int, regret: float) -> None:
+    def interrupt(job: Job, rounds: int, regret: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(LocalEngine(workers=2).execute(jobs_for(specs), listener=interrupt))
+        list(LocalEngine(workers=2).execute(prepare(specs), listener=interrupt))
     assert multiprocessing.active_children() == []
 
 
 def test_error_becomes_a_failure_with_its_traceback() -> None:
-    job = Job(SPECS[0], {"pfnts": "9.9"})
-    (failure,) = LocalEngine(workers=1).execute([job], listener=ignore)
-    assert isinstance(failure, Failure)
-    assert failure.spec == SPECS[0]
+    broken = Job(SPECS[0], {"pfnts": "9.9"})
+    results = list(LocalEngine(workers=2).execute([broken, job(SPECS[1])], listener=ignore))
+    (failure,) = [each for each in results if isinstance(each, Failure)]
+    assert failure.job is broken
     assert "must be the same on every machine" in failure.reason
     assert "Traceback" in failure.traceback
 
@@ -110,7 +104,7 @@ def test_interrupt_is_no_failure() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        work(jobs_for(SPECS)[0], interrupt)
+        work(prepare(SPECS)[0], interrupt)
 
 
 def test_all_cores_work_when_nothing_is_said() -> None:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from pfnts.cli import app
-from pfnts.experiments import Run, RunStore, summarize
-from pfnts.experiments.published import DEVIATION, LIBRARIES, REGRET
+from pfnts.experiments import Job, PolicySpec, Run, RunStore, summarize
 from pfnts.experiments.report import write_report
-from pfnts.experiments.report.page import safe_json
 from pfnts.experiments.report.tables import Cell, Table, latex, markdown, spread
+from pfnts.reproduction import PAPER
+from pfnts.reproduction.published import DEVIATION, LIBRARIES, REGRET
 
 MakeRun = Callable[..., Run]
 SmallRuns = Callable[..., list[Run]]
-SaveRuns = Callable[[list[Run], Path], Path]
+SaveRuns = Callable[..., Path]
 TABLES = ("regret.csv", "regret.md", "regret.tex")
 
 
@@ -122,7 +126,7 @@ def test_markdown_says_what_is_best_missing_and_free(small: Path) -> None:
 def test_every_row_of_latex_has_a_cell_for_each_column(small: Path) -> None:
     text = (write_report(small, figures=False).parent / "regret.tex").read_text(encoding="utf-8")
     blocks = re.findall(r"\\begin{tabular}{(l+r+)}(.*?)\\end{tabular}", text, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 2
     for columns, body in blocks:
         rows_found = [line for line in body.splitlines() if line.endswith("\\\\")]
         assert len(rows_found) >= 4
@@ -149,7 +153,11 @@ def test_paper_and_libraries_stand_beside_ours(
         for scenario in ("friedman2", "openml-adult")
         for policy in ("lin-ts", "rf-ts", "ts")
     ]
-    out = write_report(save_runs(runs, tmp_path / "runs"), figures=False).parent
+    root = save_runs(runs, tmp_path / "runs")
+    alone = write_report(root, tmp_path / "plain", figures=False)
+    assert "Beside the paper" not in alone.read_text(encoding="utf-8")
+    assert not (alone.parent / "paper.csv").exists()
+    out = write_report(root, figures=False, beside=PAPER).parent
     for row in rows(out / "paper.csv"):
         assert float(row["paper"]) == REGRET[row["policy"]][row["scenario"]]
         assert float(row["paper_deviation"]) == DEVIATION[row["policy"]][row["scenario"]]
@@ -172,23 +180,106 @@ def test_figures_are_drawn_the_same_again(tmp_path: Path, small_runs: SmallRuns,
     first = write_report(root).parent / "figures"
     second = write_report(root, tmp_path / "again").parent / "figures"
     names = sorted(path.name for path in first.iterdir())
-    assert {"linear.pdf", "linear.svg", "synthetic-tasks-of-the-paper.png", "lin-ts-by-nu.svg"} <= set(names)
+    assert {"linear.pdf", "linear.svg", "synthetic-tasks.png", "lin-ts-by-nu.svg"} <= set(names)
     for name in names:
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
     assert ">lin-ts" in (first / "linear.svg").read_text(encoding="utf-8")
 
 
-def test_run_made_twice_counts_once(small: Path) -> None:
+def test_run_made_twice_counts_once_and_ours_is_the_one(small: Path) -> None:
     before = (write_report(small, figures=False).parent / "regret.csv").read_bytes()
     folder = next(small.glob("linear_ts_0_*"))
-    twin = folder.rename(small / "linear_ts_0_0000000000000000")
-    store = RunStore(small)
-    (run,) = (run for run in store if (run.spec.scenario, run.spec.policy.name) == ("linear", "ts"))
-    store.save(run.spec, run.trajectory)
-    assert twin.is_dir()
+    twin = shutil.copytree(folder, small / "linear_ts_0_0000000000000000")
+    about = json.loads((twin / "run.json").read_text())
+    about["producer"]["code"], about["finished"] = "other", "2999-01-01T00:00:00+00:00"
+    (twin / "run.json").write_text(json.dumps(about))
     page = write_report(small, figures=False)
     assert (page.parent / "regret.csv").read_bytes() == before
     assert "and shown once: 1 run." in page.read_text(encoding="utf-8")
+    shutil.rmtree(folder)
+    text = write_report(small, figures=False).read_text(encoding="utf-8")
+    assert "Made by another version of the package than the one at hand: 1 run." in text
+
+
+def test_runs_that_met_other_rounds_are_left_out(
+    tmp_path: Path, make_run: MakeRun, save_runs: SaveRuns
+) -> None:
+    runs = [make_run("linear", policy, 0, 7.0) for policy in ("ts", "uniform")]
+    root = save_runs([*runs, make_run("linear", "lin-ts", 0, 1.0, fixed=(1.0, 2.0))], tmp_path / "runs")
+    page = write_report(root, figures=False)
+    assert "other rounds than the runs beside them: 1 run." in page.read_text(encoding="utf-8")
+    assert {row["policy"] for row in rows(page.parent / "regret.csv")} == {"ts", "uniform", "best fixed arm"}
+
+
+NAUGHTY = (
+    r"</script><script>alert(1)</script> [/bold] $\frac{$ {{ 7*7 }} \x1b[31m | a_b" + "\n\u2028second line"
+)
+
+
+def test_names_are_texts_everywhere(tmp_path: Path, make_run: MakeRun, save_runs: SaveRuns) -> None:
+    policy = PolicySpec.of("lin-ts", nu=NAUGHTY)
+    runs = [make_run("linear", policy, 0, 7.0), make_run("linear", "ts", 0, 7.0)]
+    page = write_report(save_runs(runs, tmp_path / "runs"))
+    text = page.read_text(encoding="utf-8")
+    assert "<script>alert" not in text
+    assert "49" not in {cell for table in Page(text).tables for row in table for cell, _ in row}
+    labels = [
+        series["label"] for board in json.loads(Page(text).payload)["boards"] for series in board["series"]
+    ]
+    assert f"lin-ts(nu={NAUGHTY})" in labels
+    written = (page.parent / "regret.md").read_text(encoding="utf-8")
+    assert "<" not in written
+    (row,) = [line for line in written.splitlines() if "second line" in line]
+    assert row.startswith("| lin-ts(nu=")
+    assert rows(page.parent / "regret.csv")[0]["policy"] == f"lin-ts(nu={NAUGHTY})"
+    assert (page.parent / "figures" / "linear.svg").stat().st_size > 1000
+
+
+def test_nothing_that_a_run_names_is_imported(
+    tmp_path: Path, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else's runs: their policy, its variants and their scenario are words to us."""
+    (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    store = RunStore(tmp_path / "runs")
+    for policy in (PolicySpec("trap.Policy"), PolicySpec.of("trap.Policy", rate=2), PolicySpec("ts")):
+        run = make_run("trap.SCENARIO", policy, 0, 7.0)
+        producer = {"format": "3", "settings": {"rate": 1.5, **dict(policy.options)}, "sources": "0"}
+        store.save(Job(run.spec, producer), run.result)
+    page = write_report(store.root, figures=False)
+    assert "trap.Policy by rate" in page.read_text(encoding="utf-8")
+    assert "| rate=1.5 (default) |" in (page.parent / "regret.md").read_text(encoding="utf-8")
+    assert "trap" not in sys.modules
+
+
+def test_place_of_the_report_must_not_be_a_file(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(ValueError, match="must be a folder, there is a file at"):
+        write_report(small, tmp_path / "taken", figures=False)
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sends signals")
+def test_killed_report_leaves_every_file_whole(small: Path, tmp_path: Path) -> None:
+    out = write_report(small, figures=False).parent
+    whole = {path.name: path.read_bytes() for path in out.iterdir()}
+    script = (
+        "import sys; from pfnts.experiments.report import write_report\n"
+        "while True: write_report(sys.argv[1], figures=False); print(flush=True)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, str(small)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    for _ in range(10):
+        process.send_signal(signal.SIGSTOP)
+        for name, content in whole.items():
+            assert (out / name).read_bytes() == content, name
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.013)
+    process.kill()
+    process.wait()
+    assert {path.name: path.read_bytes() for path in out.iterdir() if path.name in whole} == whole
+    assert write_report(small, figures=False).read_bytes() == whole["index.html"]
 
 
 def test_page_needs_nothing_from_elsewhere(small: Path) -> None:
@@ -204,9 +295,7 @@ def test_coverage_is_shown_with_and_without_runs(tmp_path: Path, small: Path) ->
     alone.mkdir(parents=True)
     for folder in (small, alone):
         (folder / "coverage.csv").write_text(table, encoding="utf-8")
-    (small / "coverage.png").write_bytes(b"picture")
     both = write_report(small, figures=False).read_text(encoding="utf-8")
-    assert "data:image/png;base64,cGljdHVyZQ==" in both
     for page in (both, write_report(alone.parent).read_text(encoding="utf-8")):
         shown = [cell for table in Page(page).tables for row in table for cell, _ in row]
         assert {"bart", "16", "0.935 ± 0.020", "0.910"} <= set(shown)
@@ -227,15 +316,6 @@ def test_command(small: Path, tmp_path: Path) -> None:
     assert "at least one finished run" in failed.output
 
 
-def test_payload_cannot_leave_its_element() -> None:
-    value = {"label": "</script><b>&", "line": "a\u2028b"}
-    text = safe_json(value)
-    assert not set("<>&\u2028") & set(text)
-    assert json.loads(text) == value
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        safe_json(np.nan)
-
-
 def test_words_with_a_meaning_to_the_format_are_escaped() -> None:
     table = Table("50 % & more", ("a|b", "x_1"), ((Cell("a|b"), Cell("1.0 ± 0.1", bold=True, mark="[2]")),))
     assert "| a\\|b | **1.0 ± 0.1** [2] |" in markdown(table)
@@ -251,5 +331,5 @@ def test_page_names_the_processors_and_gpus_of_the_runs(small: Path) -> None:
     machine = {"cpu": "Abacus 9", "cores": 3, "device": "Loom X"}
     path.write_text(json.dumps({**described, "machine": machine}), encoding="utf-8")
     text = write_report(small, figures=False).read_text(encoding="utf-8")
-    assert "Abacus 9, 3 cores, Loom X" in text
+    assert "Loom X; Abacus 9, 3 cores" in text
     assert text.count("Loom X") == 1

@@ -56,7 +56,7 @@ def test_free_fixed_arm_marks_the_scenario(make_run: MakeRun, lowest: float, mar
 
 def test_families_and_horizons_stand_apart(make_run: MakeRun) -> None:
     found = sections_of(
-        make_run("steps", "ts", 0, 1.0),
+        make_run("mine.SCENARIO", "ts", 0, 1.0),
         make_run("openml-adult", "ts", 0, 1.0),
         make_run("linear", "ts", 0, 1.0),
         make_run("linear", "ts", 0, 1.0, horizon=80),

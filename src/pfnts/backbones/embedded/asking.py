@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Prediction, Question, Vector
 from pfnts.backbones.checks import check_question
-from pfnts.backbones.embedded.cache import Cache, attention, binary_ends
+from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
 from pfnts.backbones.embedded.pretraining import quantile_levels
@@ -112,7 +112,7 @@ class _Said:
     mean_sd: Vector | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Prefix:
     """Queries put to one history after one of its prefixes."""
 
@@ -141,13 +141,15 @@ class _Output:
     log_sd: Tensor | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Slice:
     """Some queries after one prefix, as the network sees them."""
 
     prefix: _Prefix
+    x: Matrix
+    """(q, P), as given"""
     shown: Tensor
-    """(q, P)"""
+    """(q, P'), as the network sees them"""
 
 
 def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
@@ -164,7 +166,7 @@ def _together(earlier: _Prefix, prefix: _Prefix) -> bool:
     if earlier.cache is not prefix.cache or earlier.size % prefix.cache.piece == 0:
         return True
     start = prefix.size - prefix.size % prefix.cache.piece
-    return earlier.size in binary_ends(start, prefix.size)
+    return earlier.size in tail_ends(start, prefix.size)
 
 
 def _ask(network: CausalPFN, prefixes: list[_Prefix], cores: Cores, kind: str) -> None:
@@ -174,8 +176,13 @@ def _ask(network: CausalPFN, prefixes: list[_Prefix], cores: Cores, kind: str) -
         shown = prefix.cache.show(prefix.asked.x)
         at_once = max(1, min(QUERIES_AT_ONCE[kind], CELLS_AT_ONCE[kind] // shown.shape[1]))
         # How many cores there are must not matter here: another cut rounds differently.
-        cut[prefix] = [_Slice(prefix, part) for part in shown.chunk(math.ceil(len(shown) / at_once))]
-    alone, batches = [], {}
+        count = math.ceil(len(shown) / at_once)
+        cut[prefix] = [
+            _Slice(prefix, x, part)
+            for x, part in zip(np.array_split(prefix.asked.x, count), shown.tensor_split(count), strict=True)
+        ]
+    alone: list[_Slice] = []
+    batches: dict[int, list[_Slice]] = {}  # by the number of columns
     for parts in cut.values():
         if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES:
             batches.setdefault(parts[0].shown.shape[1], []).append(parts[0])
@@ -214,7 +221,7 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     h = torch.cat(cells, 1) + network.cells.target.unknown  # (1, m, P, c)
     for column, across in zip(network.columns, network.across, strict=True):
         h = across(attend(column, h))
-    opinions = torch.cat([part.prefix.cache.opinions(part.shown, part.prefix.size) for part in slices], 1)
+    opinions = torch.cat([part.prefix.cache.opinions(part.x, part.prefix.size) for part in slices], 1)
     h = (network.readout(h) + network.target.unknown + network.opinion(opinions))[:, :, None]
     for block in network.in_context:
         h = attend(block, h)
@@ -232,5 +239,8 @@ def head(network: CausalPFN, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tenso
 @torch.inference_mode()
 def knows_mean_sd(network: CausalPFN) -> bool:
     """Whether a network gives the posterior standard deviation of the mean."""
-    token, opinions = network.target.unknown[None], network.opinion.weight.new_zeros(1, network.opinion.in_features)
+    token, opinions = (
+        network.target.unknown[None],
+        network.opinion.weight.new_zeros(1, network.opinion.in_features),
+    )
     return head(network, token, opinions)[2] is not None

@@ -20,10 +20,16 @@ from pfnts.backbones.embedded.regressions import Regressions
 Array = NDArray[np.float64]
 
 SMALLEST_BASIS = 32
-PIECE = {"cpu": 64, "cuda": 512, "mps": 512}
+PIECE = {"cpu": 64, "cuda": 256, "mps": 256}
 """Rows that enter a cache together."""
-SIDE_BY_SIDE = {"cpu": 16, "cuda": 4, "mps": 2}
+BASE = 4
+"""Ratio of the pieces of a tail: smaller takes fewer passes for a new tail, larger less for a row more."""
+SIDE_BY_SIDE = {"cpu": 16, "cuda": 8, "mps": 4}
 """Pieces in one pass."""
+NARROW = 40
+"""As many columns are always shown, and no more are told to regressions, whose time grows with their cube."""
+CELLS = 16_384
+"""More columns are shown as long as they times the rows of the basis are no more than this."""
 FEW = 4
 """Up to as many queries, plain products read keys and values faster than fused attention does."""
 
@@ -33,9 +39,9 @@ class Cache:
 
     What is stored about a row must not depend on when it came or what was asked, not even in the last bit,
     and products of other shapes round differently. So rows enter in whole pieces only. The rows after the
-    last whole piece, the tail of a prefix, enter in pieces of 32, 16, 8, ... rows as its binary digits say:
-    appending a row takes one pass, and any tail at most six. The tail lies before the first row, next to
-    which it can be read in one stretch whatever whole pieces follow.
+    last whole piece, the tail of a prefix, enter in pieces of 16, 4 and 1 rows, aligned likewise: a row more
+    takes one pass, and any tail at most nine. The tail lies before the first row, next to which it can be
+    read in one stretch whatever whole pieces follow.
 
     Parameters
     ----------
@@ -51,9 +57,7 @@ class Cache:
         Where to compute.
     """
 
-    def __init__(
-        self, network: CausalPFN, X: Array, y: Array, *, keep: Sequence[int], device: str
-    ) -> None:
+    def __init__(self, network: CausalPFN, X: Array, y: Array, *, keep: Sequence[int], device: str) -> None:
         kind = torch.device(device).type
         self.basis = len(y)
         self.piece = PIECE[kind] if len(y) >= SMALLEST_BASIS else len(y)
@@ -62,14 +66,13 @@ class Cache:
         self._network = network
         self._device = device
         self._at_once = SIDE_BY_SIDE[kind] * self.piece
-        self._columns = ColumnReduction.of(X, y, keep=keep)
-        reduced = torch.from_numpy(self._columns(X))
-        self._norm = Normalisation.of(reduced, torch.from_numpy(y))
-        self.y_centre, self.y_scale = float(self._norm.y_centre), float(self._norm.y_scale)
-        self.width = reduced.shape[1]
-        """Columns shown to the network."""
+        self._views = [View(X, y, width=max(NARROW, CELLS // len(y)), keep=keep, device=device)]
+        if self._views[0].columns > NARROW:
+            self._views.append(View(X, y, width=NARROW, keep=keep, device=device))
+        norm = self._views[0].norm
+        self.y_centre, self.y_scale = float(norm.y_centre), float(norm.y_scale)
         generator = torch.Generator().manual_seed(0)
-        identity = torch.randn(self.width, network.architecture.identity, generator=generator)
+        identity = torch.randn(self._views[0].columns, network.architecture.identity, generator=generator)
         self.identity = identity[None].to(device)
         self._held = {block: KeyValues() for block in [*network.columns, *network.in_context]}
         self._regressions = Regressions()
@@ -80,7 +83,7 @@ class Cache:
 
     def show(self, X: Array) -> Tensor:
         """Contexts as the network sees them, (m, P)."""
-        return self._norm.contexts(torch.from_numpy(self._columns(X))).float().to(self._device)
+        return self._views[0].contexts(X).float()
 
     def reach(self, size: int, X: Array, y: Array, cores: Cores) -> None:
         """Make ready to answer after ``size`` rows of the history X (n, P), y (n,)."""
@@ -102,10 +105,10 @@ class Cache:
         self._pass([self._known(end - self.piece, end, X, y, regressions, None) for end in ends], cores)
         self.rows, self._regressions = size, regressions
 
-    def opinions(self, shown: Tensor, size: int) -> Tensor:
+    def opinions(self, X: Array, size: int) -> Tensor:
         """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, opinions)."""
         known = self._regressions if size % self.piece == 0 else dict(self._tail)[size]
-        return known.opinions(self._exact(shown[None]), [size]).float()
+        return known.opinions(self._views[-1].contexts(X)[None], [size]).float()
 
     def upto(self, block: CausalBlock, size: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the start row and the first ``size`` rows."""
@@ -120,7 +123,7 @@ class Cache:
     def _reach_tail(self, size: int, X: Array, y: Array) -> None:
         """Enter the rows after the last whole piece of a prefix."""
         start = size - size % self.piece
-        ends = binary_ends(start, size)
+        ends = tail_ends(start, size)
         if not self._tail or self._tail[0][0] != start:
             self._tail = [(start, self._regressions_at(start, X, y))]
         common = sum(end == known for end, (known, _) in zip(ends, self._tail[1:], strict=False))
@@ -136,29 +139,26 @@ class Cache:
             return self._regressions.fork()
         regressions = Regressions()
         for end in range(self.piece, size + 1, self.piece):
-            self._tell(end - self.piece, end, X, y, regressions)
+            self._tell(X[end - self.piece : end], y[end - self.piece : end], regressions)
         return regressions
 
-    def _tell(
-        self, begin: int, end: int, X: Array, y: Array, regressions: Regressions
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows as the network sees them, (1, m, P) and (1, m), and what regressions said before."""
-        shown = self.show(X[begin:end])[None]
-        target = self._norm.targets(torch.from_numpy(y[begin:end])).float().to(self._device)[None]
-        return shown, target, regressions.extend(self._exact(shown), self._exact(target)).float()
+    def _tell(self, X: Array, y: Array, regressions: Regressions) -> Tensor:
+        """Show rows to regressions, and return what they said before, (1, m, opinions)."""
+        view = self._views[-1]
+        return regressions.extend(view.contexts(X)[None], view.targets(y)[None]).float()
 
     def _known(
         self, begin: int, end: int, X: Array, y: Array, regressions: Regressions, start: int | None
     ) -> _Piece:
         """Rows from ``begin`` to ``end``, a whole piece or one of the tail that begins at ``start``."""
-        shown, target, opinions = self._tell(begin, end, X, y, regressions)
-        network = self._network
-        cells = network.cells(shown, self.identity) + network.cells.target(target)[:, :, None]
-        told = network.target(target) + network.opinion(opinions)
+        network, X, y = self._network, X[begin:end], y[begin:end]
+        target = self._views[0].targets(y)[None].float()
+        cells = network.cells(self.show(X)[None], self.identity) + network.cells.target(target)[:, :, None]
+        told = network.target(target) + network.opinion(self._tell(X, y, regressions))
         return _Piece(cells, told, self._place(begin + 1, end + 1, before=start))
 
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
-        """Where tokens at positions from ``begin`` to ``end`` stand, in the tail from ``before`` on or not."""
+        """Where tokens at positions from ``begin`` to ``end`` stand; in the tail after ``before`` rows if given."""
         position, count = torch.arange(begin, end, device=self._device), end - begin
         if before is None:
             at = self._front + begin
@@ -187,14 +187,47 @@ class Cache:
 
         for column, across in zip(network.columns, network.across, strict=True):
             attend(column, across)
-        h = cores.each(
-            lambda i: (network.readout(h[i]) + pieces[i].told)[:, :, None], range(len(h))
-        )
+        h = cores.each(lambda i: (network.readout(h[i]) + pieces[i].told)[:, :, None], range(len(h)))
         for block in network.in_context:
             attend(block, lambda h: h)
 
-    def _exact(self, x: Tensor) -> Tensor:
-        """The same numbers in the precision that regressions want, where the device has it."""
+
+class View:
+    """Rows with their columns reduced, and normalised, by the first of them.
+
+    Parameters
+    ----------
+    X
+        The first rows, (basis, P); NaN where missing.
+    y
+        Their targets.
+    width
+        Columns to be left.
+    keep
+        Columns that are never mixed with others.
+    device
+        Where to compute.
+    """
+
+    def __init__(self, X: Array, y: Array, *, width: int, keep: Sequence[int], device: str) -> None:
+        self._reduce = ColumnReduction.of(X, y, width=width, keep=keep)
+        reduced = torch.from_numpy(self._reduce(X))
+        self.columns = reduced.shape[1]
+        """Columns left."""
+        self.norm = Normalisation.of(reduced, torch.from_numpy(y))
+        self._device = device
+
+    def contexts(self, X: Array) -> Tensor:
+        """Contexts (m, P) as they are shown."""
+        return self._on_device(self.norm.contexts(torch.from_numpy(self._reduce(X))))
+
+    def targets(self, y: Array) -> Tensor:
+        """Targets (m,) as they are shown."""
+        return self._on_device(self.norm.targets(torch.from_numpy(y)))
+
+    def _on_device(self, x: Tensor) -> Tensor:
+        """Rounded to what the network sees; in the precision that regressions want, where there is it."""
+        x = x.float().to(self._device)
         return x if x.device.type == "mps" else x.double()
 
 
@@ -257,27 +290,37 @@ class KeyValues:
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Attend from m tokens (1, H, m, w) to n others; a mask (m, n) is added to the scores."""
-    if query.shape[2] > FEW:
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    score = (query * query.shape[3] ** -0.5) @ key.mT
-    return torch.softmax(score if mask is None else score + mask, -1) @ value
+    """Attend from m tokens (1, H, m, w) to n others; a mask (m, n) is added to the scores.
+
+    Keys and values are (1, h, n, w): each serves H / h heads, which are so many more queries.
+    """
+    heads, m, w = query.shape[1:]
+    share = heads // key.shape[1]
+    query = query.reshape(1, key.shape[1], share * m, w)
+    mask = None if mask is None else mask.repeat(share, 1)
+    if m > FEW:
+        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    else:
+        score = (query * w**-0.5) @ key.mT
+        seen = torch.softmax(score if mask is None else score + mask, -1) @ value
+    return seen.reshape(1, heads, m, w)
 
 
-def binary_ends(start: int, size: int) -> list[int]:
+def tail_ends(start: int, size: int) -> list[int]:
     """Sizes after the pieces of a tail, the largest piece first.
 
     Examples
     --------
-    >>> binary_ends(64, 64 + 37)
-    [96, 100, 101]
+    >>> tail_ends(64, 64 + 37)
+    [80, 96, 100, 101]
     """
-    left, ends = size - start, []
-    while left:
-        step = 1 << (left.bit_length() - 1)
-        start, left = start + step, left - step
-        ends.append(start)
-    return ends
+    ends, step = [], 1
+    while size > start:
+        ends.append(size)
+        while size % (BASE * step) == 0:
+            step *= BASE
+        size -= step
+    return ends[::-1]
 
 
 def _mask(count: int, before: int, after: int, device: str) -> Tensor | None:

@@ -9,11 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-CELLS = 16_384
-"""As long as rows times columns is no more than this, all columns are kept."""
-NARROW = 40
-"""So many are always allowed."""
 PROJECTED = 8
+"""Columns into which all that are not kept are mixed."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class ColumnReduction:
 
     @staticmethod
     def of(
-        X: NDArray[np.float64], y: NDArray[np.float64], *, keep: Sequence[int] = ()
+        X: NDArray[np.float64], y: NDArray[np.float64], *, width: int, keep: Sequence[int] = ()
     ) -> ColumnReduction:
         """Choose by how much columns go with the target over some first rows.
 
@@ -41,19 +38,20 @@ class ColumnReduction:
             The rows, (n, P); NaN where missing.
         y
             Their targets, (n,).
+        width
+            Columns to be left; more if there are more to ``keep``.
         keep
             Columns that are never mixed.
 
         Examples
         --------
-        >>> X = np.random.default_rng(0).normal(size=(1000, 100))
-        >>> reduction = ColumnReduction.of(X, X[:, 70])
+        >>> X = np.random.default_rng(0).normal(size=(50, 100))
+        >>> reduction = ColumnReduction.of(X, X[:, 70], width=40)
         >>> 70 in reduction.kept, reduction(X).shape
-        (True, (1000, 40))
+        (True, (50, 40))
         """
-        rows, features = X.shape
-        everything = np.arange(features)
-        width = max(NARROW, CELLS // rows, len(keep) + PROJECTED)
+        features = X.shape[1]
+        everything, width = np.arange(features), max(width, len(keep) + PROJECTED)
         if features <= width:
             return ColumnReduction(everything, everything[:0], np.zeros((0, 0)), np.zeros(0))
         score, variation = association(X, y), np.isfinite(X).any(0) & (np.nanmax(X, 0) > np.nanmin(X, 0))

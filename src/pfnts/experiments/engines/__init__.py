@@ -1,18 +1,8 @@
 """Who makes the runs: processes of this machine, or a Ray cluster."""
 
-from pfnts.experiments.engines.base import Engine, Failure, Finished, Job, Listener, UnusableDeviceError
+from pfnts.experiments.engines.base import Engine, Listener, UnusableDeviceError
 from pfnts.experiments.engines.cluster import RayEngine
 from pfnts.experiments.engines.local import LocalEngine
 from pfnts.experiments.engines.registry import make
 
-__all__ = [
-    "Engine",
-    "Failure",
-    "Finished",
-    "Job",
-    "Listener",
-    "LocalEngine",
-    "RayEngine",
-    "UnusableDeviceError",
-    "make",
-]
+__all__ = ["Engine", "Listener", "LocalEngine", "RayEngine", "UnusableDeviceError", "make"]

@@ -9,17 +9,11 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pfnts.experiments.engines.base import (
-    Failure,
-    Finished,
-    Job,
-    Listener,
-    Results,
-    UnusableDeviceError,
-    work,
-)
+from pfnts.experiments.engines.base import Listener, Results, UnusableDeviceError
+from pfnts.experiments.jobs import Failure, Finished, Job, work
 
 _HEARD_EVERY = 0.5
 _TOLD_EVERY = 1.0
@@ -77,8 +71,8 @@ class _Board:
     def __init__(self) -> None:
         self._reports: dict[int, tuple[int, float]] = {}
 
-    def write(self, number: int, rounds: int, regret: float) -> None:
-        self._reports[number] = rounds, regret
+    def write(self, number: int, steps: int, value: float) -> None:
+        self._reports[number] = steps, value
 
     def read(self) -> dict[int, tuple[int, float]]:
         """Give out what is new since the last reading."""
@@ -104,7 +98,7 @@ def _execute(ray: Any, jobs: Sequence[Job], *, workers: int | None, listener: Li
             done, _ = ray.wait(list(running), num_returns=1, timeout=_HEARD_EVERY)
             for number, report in ray.get(board.read.remote()).items():
                 if number in running.values():
-                    listener(jobs[number].spec, *report)
+                    listener(jobs[number], *report)
             for reference in done:
                 yield _result(ray, reference, jobs[running.pop(reference)])
     finally:
@@ -120,7 +114,7 @@ def gpu_share(resources: Mapping[str, float], jobs: Sequence[Job], *, workers: i
     --------
     >>> from pfnts.experiments import PolicySpec, RunSpec
     >>> spec = RunSpec("linear", PolicySpec("pfn-ts"), horizon=100, replication=0, seed=42)
-    >>> gpu_share({"CPU": 16.0, "GPU": 2.0}, [Job(spec, {}, device="cuda")], workers=None)
+    >>> gpu_share({"CPU": 16.0, "GPU": 2.0}, [Job(spec, {}, asked="cuda")], workers=None)
     0.125
     """
     asked = {device for job in jobs if (device := _gpu(job))}
@@ -144,7 +138,7 @@ def gpu_share(resources: Mapping[str, float], jobs: Sequence[Job], *, workers: i
 
 def _gpu(job: Job) -> str | None:
     """Which GPU the job computes on, if any."""
-    device = job.spec.policy.device(job.device)
+    device = job.spec.device(job.asked)
     return device if device.startswith("cuda") else None
 
 
@@ -154,13 +148,13 @@ def _work(job: Job, number: int, board: Any, path: Sequence[str]) -> Finished | 
     sys.path.extend(entry for entry in path if entry not in sys.path)
     told = -_TOLD_EVERY
 
-    def progress(rounds: int, regret: float) -> None:
+    def progress(steps: int, value: float) -> None:
         nonlocal told
-        if time.monotonic() - told >= _TOLD_EVERY or rounds == 0:
+        if time.monotonic() - told >= _TOLD_EVERY or steps == 0:
             told = time.monotonic()
-            board.write.remote(number, rounds, regret)
+            board.write.remote(number, steps, value)
 
-    return work(job, progress)
+    return replace(work(job, progress, elsewhere=True), job=None)
 
 
 def _result(ray: Any, reference: Any, job: Job) -> Finished | Failure:
@@ -168,8 +162,8 @@ def _result(ray: Any, reference: Any, job: Job) -> Finished | Failure:
         found: Finished | Failure = ray.get(reference)
     except ray.exceptions.RayError as error:
         reason = f"its process ended: {str(error).strip().splitlines()[0]}"
-        return Failure(job.spec, reason, traceback.format_exc())
-    return found
+        return Failure(job, reason, traceback.format_exc())
+    return replace(found, job=job)
 
 
 def _import_ray() -> Any:

@@ -7,14 +7,15 @@ import signal
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
-from pfnts.experiments.engines.base import Failure, Finished, Job, Listener, Results, work
+from pfnts.experiments.engines.base import Listener, Results
+from pfnts.experiments.jobs import Failure, Finished, Job, work
 from pfnts.experiments.processes import belong_to_parent, one_thread_children
 from pfnts.experiments.provenance import cores
-from pfnts.experiments.spec import RunSpec
 
 
 class LocalEngine:
@@ -43,7 +44,7 @@ class LocalEngine:
             yield from _execute(jobs, workers=self.workers, listener=listener)
             return
         for job in jobs:
-            yield work(job, partial(listener, job.spec))
+            yield work(job, partial(listener, job))
 
 
 def _execute(jobs: Sequence[Job], *, workers: int, listener: Listener) -> Results:
@@ -62,7 +63,7 @@ def _execute(jobs: Sequence[Job], *, workers: int, listener: Listener) -> Result
                 worker = busy[cast(Connection, connection)]
                 message = worker.hear()
                 if isinstance(message, tuple):
-                    listener(worker.spec, *message)
+                    listener(worker.job, *message)
                     continue
                 del busy[worker.connection]
                 if worker.alive:
@@ -84,25 +85,27 @@ class _Worker:
         with one_thread_children():
             self._process.start()
         theirs.close()
-        self.spec: RunSpec
+        self.job: Job
 
     @property
     def alive(self) -> bool:
         return self._process.is_alive()
 
     def begin(self, job: Job) -> None:
-        self.spec = job.spec
+        self.job = job
         # A process that dies meanwhile is noticed when it is listened to.
         with suppress(OSError):
             self.connection.send(job)
 
     def hear(self) -> tuple[int, float] | Finished | Failure:
-        """Wait for rounds and regret so far, or for the end; a process that has died leaves a failure."""
+        """Wait for steps and number so far, or for the end; a process that has died leaves a failure."""
         try:
-            return cast("tuple[int, float] | Finished | Failure", self.connection.recv())
+            heard = cast("tuple[int, float] | Finished | Failure", self.connection.recv())
+            # The job, with its inputs, is here: it need not travel back.
+            return heard if isinstance(heard, tuple) else replace(heard, job=self.job)
         except (EOFError, OSError):
             self.end()
-            return Failure(self.spec, f"its process ended by {_exit(self._process.exitcode)}")
+            return Failure(self.job, f"its process ended by {_exit(self._process.exitcode)}")
 
     def end(self) -> None:
         self._process.kill()
@@ -118,7 +121,8 @@ def _serve(connection: Connection) -> None:
             job = connection.recv()
         except EOFError:
             return
-        connection.send(work(job, lambda *report: connection.send(report)))
+        done = work(job, lambda *report: connection.send(report), elsewhere=True)
+        connection.send(replace(done, job=None))
 
 
 def _exit(code: int | None) -> str:

@@ -1,6 +1,5 @@
 """From a folder of finished runs to tables, figures and a page."""
 
-from pfnts.experiments.report.results import write_results
 from pfnts.experiments.report.writer import write_report
 
-__all__ = ["write_report", "write_results"]
+__all__ = ["write_report"]

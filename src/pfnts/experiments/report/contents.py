@@ -1,42 +1,39 @@
-"""The tables of a report, made from its sections."""
+"""The tables and charts of a report, made from its sections."""
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 
-from pfnts.experiments.figures import style_of, styles_of
-from pfnts.experiments.published import DEVIATION, HORIZON, LIBRARIES, REGRET, TUNED
-from pfnts.experiments.report.sections import Section, average_ranks
+import numpy as np
+
+from pfnts.experiments.charts import Chart, Line, Panel, styles_of
+from pfnts.experiments.outcomes import bands, places_of
+from pfnts.experiments.report.companion import NONE, Companion, Footer
+from pfnts.experiments.report.sections import Section
 from pfnts.experiments.report.tables import Cell, Table, csv_text, number, spread
 from pfnts.experiments.spec import PolicySpec
-from pfnts.experiments.summary import FinalRegret
 
 FIXED = "best fixed arm"
-LIBRARY = "public libraries"
 _MISSING = "—"
-# A bar is full where our regret is four times the paper's, or a quarter.
-_FULL_BAR = math.log(4)
 
 
-def regret_table(section: Section) -> Table:
+def regret_table(section: Section, *, beside: Companion = NONE) -> Table:
     """Policies by scenarios: mean ± standard error, the lowest bold, the average rank."""
     ranks = section.ranks
     ranked = bool(ranks) and len(section.policies) > 1
     rows = []
     for policy in section.policies:
         row = [Cell(row_name(section, policy), colour=colours(section)[policy])]
-        row += [_rank_cell(ranks, policy)] if ranked else []
-        row += [_regret_cell(section, scenario, policy) for scenario in section.scenarios]
+        row += [rank_cell(ranks, policy)] if ranked else []
+        row += [_regret_cell(section, scenario, policy, beside) for scenario in section.scenarios]
         rows.append(tuple(row))
     gap = [Cell("")] if ranked else []
     fixed = [section.best_fixed(scenario) for scenario in section.scenarios]
     footer = [[Cell(FIXED), *gap, *(Cell(spread(*found), found[0]) for found in fixed)]]
-    if _has_libraries(section):
-        figures = [LIBRARIES.get(scenario) for scenario in section.scenarios]
-        footer.append([Cell(LIBRARY), *gap, *(Cell("" if f is None else number(f), f) for f in figures)])
+    footers = beside.footers(section)
+    for each in footers:
+        figures = [each.figures.get(scenario) for scenario in section.scenarios]
+        footer.append([Cell(each.name), *gap, *(Cell("" if f is None else number(f), f) for f in figures)])
     header = [name + (" †" if section.needs_no_context(name) else "") for name in section.scenarios]
     titles = [_column_title(section, name) for name in section.scenarios]
     return Table(
@@ -45,7 +42,7 @@ def regret_table(section: Section) -> Table:
         titles=("", *(["mean rank over the scenarios that all policies have"] if ranked else []), *titles),
         rows=tuple(rows),
         footer=tuple(map(tuple, footer)),
-        notes=tuple(_notes(section, ranked=ranked)),
+        notes=tuple(_notes(section, footers, ranked=ranked)),
         heading=None if section.axis else caption(section, titled=False),
     )
 
@@ -63,13 +60,46 @@ def row_name(section: Section, policy: PolicySpec) -> str:
         return policy.label
     if policy.options:
         return ", ".join(f"{option}={value}" for option, value in policy.options)
-    return ", ".join(f"{option}={_default(policy, option)}" for option in section.axis) + " (default)"
+    # As it was when it was run: the policy itself may not be at hand.
+    settings = next(m[0].settings for (_, who), m in section.outcomes.items() if who == policy)
+    known = [f"{option}={_setting(settings[option])}" for option in section.axis if option in settings]
+    return f"{', '.join(known)} (default)".strip()
 
 
 def colours(section: Section) -> dict[PolicySpec, int]:
     """Colour of each policy: its own wherever it appears, unless two variants would share it."""
     styles = styles_of([policy.name for policy in section.policies])
     return dict(zip(section.policies, styles, strict=True))
+
+
+def regret_chart(section: Section) -> Chart:
+    """Describe the curves of a section, a panel for each scenario."""
+    panels = []
+    for scenario in section.scenarios:
+        rounds = places_of(section.rounds(scenario))
+        lines = []
+        for place, policy in enumerate(section.policies):
+            if members := section.outcomes.get((scenario, policy)):
+                # Where a policy has fewer rounds than another, its curve ends earlier.
+                places, *curves = bands(members)
+                mean, sd = (np.interp(rounds, places, curve, right=np.nan) for curve in curves)
+                lines.append(Line(place, mean, sd))
+        free = section.needs_no_context(scenario)
+        panels.append(
+            Panel(
+                scenario,
+                rounds,
+                tuple(lines),
+                tag="no context needed" if free else "",
+                fixed=None if free else section.best_fixed(scenario)[0],
+            )
+        )
+    return Chart(
+        "Cumulative regret, mean and standard deviation",
+        tuple((row_name(section, policy), colours(section)[policy]) for policy in section.policies),
+        tuple(panels),
+        ylabel="cumulative regret",
+    )
 
 
 def times_table(section: Section) -> Table:
@@ -88,79 +118,11 @@ def times_table(section: Section) -> Table:
     )
 
 
-def paper_tables(sections: Iterable[Section]) -> dict[str, Table]:
-    """By policy, our regret beside the paper's, wherever it reports one."""
-    rows: dict[str, list[tuple[Cell, ...]]] = {}
-    for name, scenario, ours in _beside(sections):
-        theirs = REGRET[name][scenario]
-        ratio = ours.mean / theirs
-        bar = max(-1.0, min(1.0, math.log(max(ratio, 1e-9)) / _FULL_BAR))
-        rows.setdefault(name, []).append(
-            (
-                Cell(scenario),
-                Cell(spread(ours.mean, ours.standard_error), ours.mean, bold=ours.mean < theirs),
-                Cell(spread(theirs, DEVIATION[name][scenario]), theirs, bold=theirs < ours.mean),
-                Cell(f"{ratio:.2f}", ratio, bar=bar),
-            )
-        )
-    return {
-        name: Table(
-            caption=f"{name}, ours and the paper's: final regret, {HORIZON:,} rounds",
-            header=("scenario", "ours", "paper", "ours / paper"),
-            rows=tuple(listed),
-            notes=(
-                "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints "
-                "behind that sign, which by its size is a standard deviation. Bold: the lower of the two.",
-                *_pilots([name]),
-            ),
-        )
-        for name, listed in rows.items()
-    }
-
-
-def paper_ranks(sections: Iterable[Section]) -> Table | None:
-    """Average rank among the policies and on the scenarios that both have, ours and the paper's."""
-    columns: dict[str, dict[PolicySpec, float]] = {}
-    for section in sections:
-        known = [policy for policy in section.policies if policy.name in REGRET and not policy.options]
-        shared = [
-            scenario
-            for scenario in section.scenarios
-            if all((scenario, p) in section.cells and scenario in REGRET[p.name] for p in known)
-        ]
-        if section.horizon != HORIZON or section.axis or len(known) < 2 or not shared:
-            continue
-        tasks = f"{section.title.split()[0]} ({len(shared)})"
-        ours = {policy: [section.cells[name, policy].mean for name in shared] for policy in known}
-        theirs = {policy: [REGRET[policy.name][name] for name in shared] for policy in known}
-        columns |= {f"{tasks}, ours": average_ranks(ours), f"{tasks}, paper": average_ranks(theirs)}
-    if not columns:
-        return None
-    ranked = sorted(
-        {policy for column in columns.values() for policy in column}, key=lambda p: style_of(p.name)
-    )
-    return Table(
-        caption="Average rank among the paper's policies",
-        header=("policy", *columns),
-        rows=tuple(
-            (
-                Cell(policy.label, colour=style_of(policy.name)),
-                *(_rank_cell(column, policy) for column in columns.values()),
-            )
-            for policy in ranked
-        ),
-        notes=(
-            "On as many scenarios as the brackets say, those that all these policies have; ties share.",
-            *_pilots([policy.name for policy in ranked]),
-        ),
-    )
-
-
-def regret_csv(sections: Sequence[Section]) -> str:
+def regret_csv(sections: Sequence[Section], *, beside: Companion = NONE) -> str:
     """Every cell in a row of its own."""
     header = (
         "section", "horizon", "scenario", "rounds", "policy", "replications", "mean", "standard_error",
-        "needs_no_context", "paper",
+        "needs_no_context", *([beside.name] if beside.name else []),
     )  # fmt: skip
     rows: list[tuple[object, ...]] = []
     for section in sections:
@@ -169,10 +131,14 @@ def regret_csv(sections: Sequence[Section]) -> str:
             free = str(section.needs_no_context(scenario)).lower()
             for policy in section.policies:
                 found = section.cells.get((scenario, policy))
-                theirs = published(policy, scenario, section.horizon)
-                numbers = (0, None, None) if found is None else _numbers(found)
-                rows.append((*shared, policy.label, *numbers, free, theirs))
-            rows.append((*shared, FIXED, None, *section.best_fixed(scenario), free, None))
+                theirs = beside.figure(policy, scenario, section.horizon)
+                numbers = (
+                    (0, None, None)
+                    if found is None
+                    else (found.replications, found.mean, found.standard_error)
+                )
+                rows.append((*shared, policy.label, *numbers, free, theirs)[: len(header)])
+            rows.append((*shared, FIXED, None, *section.best_fixed(scenario), free, None)[: len(header)])
     return csv_text(header, rows)
 
 
@@ -189,71 +155,33 @@ def times_csv(sections: Sequence[Section]) -> str:
     return csv_text(header, rows)
 
 
-def paper_csv(sections: Sequence[Section]) -> str:
-    """Our regret beside the paper's, as numbers."""
-    rows = [
-        (ours.policy.label, scenario, *_numbers(ours), REGRET[name][scenario], DEVIATION[name][scenario])
-        for name, scenario, ours in _beside(sections)
-    ]
-    header = ("policy", "scenario", "replications", "mean", "standard_error", "paper", "paper_deviation")
-    return csv_text(header, rows)
+def rank_cell(ranks: Mapping[PolicySpec, float], policy: PolicySpec) -> Cell:
+    """An average rank, the lowest bold."""
+    if policy not in ranks:
+        return Cell(_MISSING)
+    return Cell(f"{ranks[policy]:.2f}", ranks[policy], bold=ranks[policy] == min(ranks.values()))
 
 
-def published(policy: PolicySpec, scenario: str, horizon: int) -> float | None:
-    """What the paper reports for the policy, as it comes, on the scenario."""
-    if policy.options or horizon != HORIZON:
-        return None
-    return REGRET.get(policy.name, {}).get(scenario)
-
-
-def _beside(sections: Iterable[Section]) -> list[tuple[str, str, FinalRegret]]:
-    return sorted(
-        (
-            (row.policy.name, scenario, row)
-            for section in sections
-            if not section.axis
-            for (scenario, policy), row in section.cells.items()
-            if published(policy, scenario, section.horizon) is not None
-        ),
-        key=lambda pair: (list(REGRET).index(pair[0]), list(REGRET[pair[0]]).index(pair[1])),
-    )
-
-
-def _pilots(names: Iterable[str]) -> list[str]:
-    """Say which policies the paper tuned and we did not."""
-    tuned = [name for name in names if name in TUNED]
-    if not tuned:
-        return []
-    return [f"The paper chose settings of {' and '.join(tuned)} by pilot runs; ours keep their defaults."]
-
-
-@cache
-def _default(policy: PolicySpec, option: str) -> object:
-    return inspect.signature(type(policy.build(arms=2))).parameters[option].default
-
-
-def _numbers(row: FinalRegret) -> tuple[int, float, float]:
-    return row.replications, row.mean, row.standard_error
-
-
-def _regret_cell(section: Section, scenario: str, policy: PolicySpec) -> Cell:
+def _regret_cell(section: Section, scenario: str, policy: PolicySpec, beside: Companion) -> Cell:
     found = section.cells.get((scenario, policy))
     if found is None:
         return Cell(_MISSING, aside="no run yet")
-    theirs = None if section.axis else published(policy, scenario, section.horizon)
+    theirs = None if section.axis else beside.figure(policy, scenario, section.horizon)
     return Cell(
         spread(found.mean, found.standard_error),
         found.mean,
         bold=found.mean == section.best(scenario),
         mark=f"[{found.replications}]" if found.replications < section.replications else "",
-        aside="" if theirs is None else f"paper {number(theirs)}",
+        aside="" if theirs is None else f"{beside.name} {number(theirs)}",
     )
 
 
-def _notes(section: Section, *, ranked: bool) -> list[str]:
+def _notes(section: Section, footers: Sequence[Footer], *, ranked: bool) -> list[str]:
     notes = ["Mean ± standard error over replications; bold: the lowest mean."]
     if ranked:
-        notes.append(f"Rank: average over the {_scenarios(len(section.shared))} that all policies have.")
+        shared = len(section.shared)
+        which = "one scenario" if shared == 1 else f"{shared} scenarios"
+        notes.append(f"Rank: average over the {which} that all policies have.")
     elif len(section.policies) > 1:
         notes.append("No rank: there is no scenario that all policies have.")
     if any(row.replications < section.replications for row in section.cells.values()):
@@ -264,33 +192,19 @@ def _notes(section: Section, *, ranked: bool) -> list[str]:
     if short := [f"{name} {rounds:,}" for name, rounds in fewer.items() if rounds < section.horizon]:
         notes.append(f"Rounds where there is less data: {', '.join(short)}.")
     notes.append(f"{FIXED.capitalize()}: pulled in every round, chosen in hindsight.")
-    if _has_libraries(section):
-        notes.append(
-            f"{LIBRARY.capitalize()}: the lowest of thirteen settings (three seeds), picked for each task."
-        )
+    notes += [each.note for each in footers]
     if any(map(section.needs_no_context, section.scenarios)):
         notes.append("†: one fixed arm loses nothing, so contexts are not needed.")
     return notes
 
 
-def _rank_cell(ranks: Mapping[PolicySpec, float], policy: PolicySpec) -> Cell:
-    if policy not in ranks:
-        return Cell(_MISSING)
-    return Cell(f"{ranks[policy]:.2f}", ranks[policy], bold=ranks[policy] == min(ranks.values()))
-
-
-def _has_libraries(section: Section) -> bool:
-    known = any(scenario in LIBRARIES for scenario in section.scenarios)
-    return known and section.horizon == HORIZON and not section.axis
-
-
-def _scenarios(count: int) -> str:
-    return "one scenario" if count == 1 else f"{count} scenarios"
-
-
 def _column_title(section: Section, scenario: str) -> str:
     free = "one fixed arm loses nothing here" if section.needs_no_context(scenario) else ""
     return "; ".join(filter(None, [f"{section.rounds(scenario):,} rounds", free]))
+
+
+def _setting(value: object) -> object:
+    return value["name"] if isinstance(value, dict) and "name" in value else value
 
 
 def _seconds(seconds: float) -> str:

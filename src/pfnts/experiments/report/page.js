@@ -137,7 +137,7 @@
     make("h3", {}, header, panel.title);
     if (panel.tag) make("span", { class: "tag" }, header, panel.tag);
     const enlarge = make("button", { class: "enlarge", type: "button", "aria-label": `Enlarge ${panel.title}`, "aria-pressed": "false" }, header, "⤢");
-    const plot = draw("svg", { class: "plot", tabindex: "0", role: "img", "aria-label": `${panel.title}: ${board.ylabel} over rounds; arrow keys read the values` }, card);
+    const plot = draw("svg", { class: "plot", tabindex: "0", role: "img", "aria-label": `${panel.title}: ${board.ylabel} over ${board.xlabel}s; arrow keys read the values` }, card);
     const tip = make("div", { class: "tip", "aria-live": "polite", hidden: "" }, card);
     const clip = `clip-${state.count++}`;
     let seen = null; // what hovering needs of the last drawing
@@ -154,9 +154,10 @@
       plot.setAttribute("height", height);
       const lines = panel.lines.filter((line) => !state.hidden.has(line.s));
       const log = state.log;
+      const logX = log || board.logX;
       const first = log ? Math.min(board.first, panel.x.at(-1)) : panel.x[0];
       const begin = Math.max(panel.x.findIndex((x) => x >= first), 0);
-      const settled = board.values ? Math.floor(panel.x.length / 20) : begin;
+      const settled = board.log ? begin : Math.floor(panel.x.length / 20);
       const all = lines.flatMap((line) => line.y.slice(settled)).filter((v) => v !== null && (!log || v > 0));
       if (!all.length) {
         draw("text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, plot, lines.length ? "nothing lost" : "no policy chosen");
@@ -164,11 +165,11 @@
         return;
       }
       let [low, high] = [Math.min(...all), Math.max(...all)];
-      if (panel.fixed && !log) high = Math.max(high, 0);
+      if (panel.fixed !== null && !board.log) [low, high] = [Math.min(low, panel.fixed), Math.max(high, panel.fixed)];
       if (log) [low, high] = [low / 1.4, high * 1.4];
-      else if (board.values) [low, high] = [low - 0.15 * (high - low) - 1e-9, high + 0.25 * (high - low) + 1e-9];
+      else if (!board.log) [low, high] = [low - 0.15 * (high - low) - 1e-9, high + 0.25 * (high - low) + 1e-9];
       else [low, high] = [0, high * 1.06 || 1];
-      const sx = scale(log ? panel.x[begin] : 0, panel.x.at(-1), box.left, box.right, log);
+      const sx = scale(logX ? panel.x[begin] : 0, panel.x.at(-1), box.left, box.right, logX);
       const sy = scale(low, high, box.bottom, box.top, log);
       const inside = (v) => sy(Math.min(Math.max(v, low), high));
 
@@ -176,14 +177,14 @@
         draw("line", { class: "rule", x1: box.left, x2: box.right, y1: sy(tick), y2: sy(tick) }, plot);
         draw("text", { x: box.left - 5, y: sy(tick) + 4, "text-anchor": "end" }, plot, short(tick));
       }
-      const across = ticks(log ? panel.x[begin] : 0, panel.x.at(-1), log, roomy ? 8 : 4);
+      const across = ticks(logX ? panel.x[begin] : 0, panel.x.at(-1), logX, roomy ? 8 : 4);
       for (const tick of across) {
         const end = sx(tick) > box.right - 12;
         draw("line", { class: "axis", x1: sx(tick), x2: sx(tick), y1: box.bottom, y2: box.bottom + 4 }, plot);
         draw("text", { x: sx(tick), y: box.bottom + 16, "text-anchor": end ? "end" : "middle" }, plot, short(tick));
       }
       draw("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }, plot);
-      draw("text", { x: box.right, y: height - 4, "text-anchor": "end" }, plot, "round");
+      draw("text", { x: box.right, y: height - 4, "text-anchor": "end" }, plot, board.xlabel);
       const mask = draw("clipPath", { id: clip }, draw("defs", {}, plot));
       draw("rect", { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top }, mask);
       const inner = draw("g", { "clip-path": `url(#${clip})` }, plot);
@@ -197,9 +198,9 @@
         const points = [...kept.map((i) => place(i, line.high[i])), ...kept.reverse().map((i) => place(i, line.low[i]))];
         draw("polygon", { points: points.join(" "), fill: `var(--c${board.series[line.s].colour})`, opacity: 0.1 }, inner);
       }
-      if (panel.fixed && panel.fixed >= low && panel.fixed <= high) {
+      if (panel.fixed !== null && panel.fixed >= low && panel.fixed <= high) {
         draw("line", { class: "fixed", x1: box.left, x2: box.right, y1: sy(panel.fixed), y2: sy(panel.fixed) }, inner);
-        draw("text", { x: box.left + 4, y: sy(panel.fixed) - 4 }, plot, "best fixed arm");
+        draw("text", { x: box.left + 4, y: sy(panel.fixed) - 4 }, plot, board.fixedLabel);
       }
       for (const line of [...lines].reverse()) {
         const style = board.series[line.s];
@@ -226,9 +227,9 @@
       const x = sx(panel.x[at]);
       marks.replaceChildren();
       draw("line", { class: "cross", x1: x, x2: x, y1: box.top, y2: box.bottom }, marks);
-      tip.replaceChildren(make("strong", {}, null, `round ${panel.x[at].toLocaleString("en")}`));
+      tip.replaceChildren(make("strong", {}, null, `${board.xlabel} ${panel.x[at].toLocaleString("en")}`));
       const here = lines.filter((line) => line.y[at] !== null).sort((a, b) => a.y[at] - b.y[at]);
-      if (board.values) here.reverse();
+      if (!board.log) here.reverse();
       for (const line of here) {
         const style = board.series[line.s];
         draw("circle", { cx: x, cy: inside(line.y[at]), r: 3, fill: `var(--c${style.colour})` }, marks);

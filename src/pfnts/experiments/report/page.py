@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import json
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import ArrayLike
+from pfnts.experiments.charts import COLOURS, DARK_COLOURS, Chart
+from pfnts.experiments.files import write_file
+from pfnts.experiments.report.tables import Table
 
-from pfnts.experiments.figures import COLOURS, DARK_COLOURS, DASHES, FIRST_ROUND
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
 
-_MEDIA = {".svg": "image/svg+xml", ".png": "image/png"}
+    kind: ClassVar[str] = "text"
+
+    text: str
+    """As it is read."""
+    style: str = ""
+    """Class of the paragraph: "note", "verdict"."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A row of bars, such as a histogram."""
+
+    kind: ClassVar[str] = "bars"
+
+    name: str
+    """What is counted."""
+    colour: int
+    """Of the bars."""
+    bars: tuple[tuple[float, str], ...]
+    """Height in 0 to 100 and what it stands for, from left to right."""
+    ends: tuple[str, str]
+    """What stands below the first and the last."""
+
+
+@dataclass(frozen=True)
+class Details:
+    """Blocks that are shown when they are asked for."""
+
+    kind: ClassVar[str] = "details"
+
+    summary: str
+    """What they are."""
+    blocks: tuple[Block, ...]
+    """What is shown."""
+
+
+Block = Text | Table | Chart | Bars | Details
 
 
 @dataclass(frozen=True)
@@ -31,8 +64,8 @@ class Part:
 
     title: str
     """The heading."""
-    body: str
-    """HTML."""
+    blocks: tuple[Block, ...]
+    """What stands below it."""
     short: str = ""
     """Its name in the bar at the top; the heading when left out."""
 
@@ -42,14 +75,7 @@ class Part:
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
-def write_page(
-    path: str | os.PathLike[str],
-    *,
-    title: str,
-    lead: str,
-    parts: Sequence[Part],
-    boards: Sequence[Mapping[str, Any]],
-) -> Path:
+def write_page(path: Path, *, title: str, lead: str, parts: Sequence[Part]) -> Path:
     """Write a page that needs no other file.
 
     Parameters
@@ -57,162 +83,56 @@ def write_page(
     path
         Where it goes.
     title
-        Its heading, as text.
+        Its heading.
     lead
-        One or two sentences below, as text.
+        One or two sentences below.
     parts
         What it says.
-    boards
-        Interactive curves, see `board`; a part shows number i by `board_place`.
     """
-    links = "".join(f'<a href="#{part.anchor}">{escape(part.short or part.title)}</a>' for part in parts)
-    body = "\n".join(
-        f'<section id="{part.anchor}"><h2>{escape(part.title)}</h2>\n{part.body}</section>' for part in parts
+    # A chart is drawn by the script, from its place in this list.
+    charts = [block for part in parts for block in _charts(part.blocks)]
+    page = (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            title=title,
+            lead=lead,
+            parts=parts,
+            palette=list(zip(COLOURS, DARK_COLOURS, strict=True)),
+            style=_text("page.css"),
+            script=_text("page.js"),
+            payload={"boards": [chart.payload() for chart in charts]},
+            number_of={id(chart): number for number, chart in enumerate(charts)},
+            id=id,
+        )
     )
-    contents = {
-        "title": escape(title),
-        "lead": escape(lead),
-        "style": palette() + _text("page.css"),
-        "script": _text("page.js"),
-        "nav": f'<nav aria-label="Contents">{links}</nav>' if len(parts) > 1 else "",
-        "body": body,
-        "data": safe_json({"boards": list(boards)}),
-    }
-    # All at once, so that braces within one of them are left alone.
-    page = re.sub(r"\{\{(\w+)\}\}", lambda match: contents[match[1]], _text("page.html"))
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8")
-    return path
+    return write_file(path, page.lstrip())
 
 
-def safe_json(value: object) -> str:
-    """Write JSON that cannot end the script element it stands in; NaN becomes null.
-
-    Examples
-    --------
-    >>> safe_json({"a": "</script>"})
-    '{"a":"\\\\u003c/script\\\\u003e"}'
-    """
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    for letter in "<>&\u2028\u2029":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
-    return text
+def _charts(blocks: Sequence[Block]) -> Iterator[Chart]:
+    for block in blocks:
+        if isinstance(block, Chart):
+            yield block
+        elif isinstance(block, Details):
+            yield from _charts(block.blocks)
 
 
-def palette() -> str:
-    """The colours of the policies as variables."""
-    pairs = zip(COLOURS, DARK_COLOURS, strict=True)
-    lines = [f"  --c{i}: light-dark({light}, {dark});" for i, (light, dark) in enumerate(pairs)]
-    return "\n".join([":root {", *lines, "}", ""])
-
-
-def board(
-    *,
-    labels: Sequence[tuple[str, int]],
-    panels: Sequence[Mapping[str, Any]],
-    ylabel: str,
-    regret: bool,
-) -> dict[str, Any]:
-    """Describe panels with one legend.
-
-    Parameters
-    ----------
-    labels
-        Names of the curves, with their colours.
-    panels
-        See `curve_panel`.
-    ylabel
-        What is drawn over rounds.
-    regret
-        Whether it is regret, which grows from 0 and is read on logarithmic axes; values have linear ones.
-    """
-    series = [
-        {"label": label, "colour": colour % len(COLOURS), "dash": DASHES[colour % len(DASHES)]}
-        for label, colour in labels
-    ]
-    return {
-        "series": series,
-        "panels": list(panels),
-        "ylabel": ylabel,
-        "heading": ylabel.capitalize() + (", mean and standard deviation" if regret else ", with 95 % bands"),
-        "log": regret,
-        "values": not regret,
-        "first": FIRST_ROUND,
-    }
-
-
-def curve_panel(
-    title: str,
-    rounds: ArrayLike,
-    lines: Sequence[Mapping[str, Any]],
-    *,
-    tag: str = "",
-    fixed: float | None = None,
-) -> dict[str, Any]:
-    """Describe one panel: ``lines`` from `line`, at ``rounds``; ``fixed`` is a height to compare with."""
-    return {
-        "title": title,
-        "tag": tag,
-        "x": np.asarray(rounds).tolist(),
-        "lines": list(lines),
-        "fixed": None if fixed is None else _digits([fixed])[0],
-    }
-
-
-def line(
-    series: int,
-    heights: ArrayLike,
-    *,
-    spread: ArrayLike | None = None,
-    edges: ArrayLike | None = None,
-) -> dict[str, Any]:
-    """Describe the curve of one of the series; its band reaches ``spread`` to either side, or ``edges``."""
-    described: dict[str, Any] = {"s": series, "y": _digits(heights)}
-    if spread is not None and np.isfinite(np.asarray(spread, dtype=float)).any():
-        described["sd"] = _digits(spread, 3)
-    if edges is not None:
-        low, high = np.asarray(edges)
-        described |= {"low": _digits(low), "high": _digits(high)}
-    return described
-
-
-def board_place(number: int, *, instead: str) -> str:
-    """Where the page draws a board; ``instead`` is read where scripts are off."""
-    return f"<div data-board={number}></div><noscript><p>{escape(instead)}</p></noscript>"
-
-
-def drawing(figure: Figure, *, name: str, caption: str) -> str:
-    """Put a matplotlib figure on the page, in the page's own ink and font."""
-    import matplotlib
-
-    buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    # Names of pieces are unique in a file, and have to be unique on the page.
-    text = re.sub(r'(\bid="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
-    text = re.sub(r"#000000\b", "currentColor", text)
-    text = re.sub(r"<text([^>]*) style=\"", r'<text fill="currentColor"\1 style="', text)
-    return f"<figure>{text}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def image(path: Path, *, caption: str) -> str:
-    """Put a picture from a file on the page."""
-    encoded = base64.b64encode(path.read_bytes()).decode()
-    source = f"data:{_MEDIA[path.suffix]};base64,{encoded}"
-    return f'<figure class=image><img alt="{escape(caption)}" src="{source}"></figure>'
-
-
-def _digits(values: ArrayLike, digits: int = 5) -> list[float | int | None]:
-    # A curve on a screen has no more; the file is a third of what it would be.
-    rounded = [
-        float(f"{value:.{digits}g}") if np.isfinite(value) else None
-        for value in np.asarray(values, dtype=float)
-    ]
-    return [int(v) if v is not None and v.is_integer() else v for v in rounded]
+@cache
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError('a page needs jinja2; install it with: pip install "pfnts[bench]"') from error
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # A number that JSON does not know must not reach the page.
+    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return made
 
 
 def _text(name: str) -> str:

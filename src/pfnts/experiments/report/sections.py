@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,14 +10,13 @@ import numpy as np
 from scipy.stats import rankdata
 
 from pfnts import environments, policies
-from pfnts.experiments import published
 from pfnts.experiments.outcomes import Outcome
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.summary import FinalRegret, mean_and_error, summarize_outcomes
 
 # Below this share of what a random choice of one arm costs, the best single arm counts as free.
 _FREE = 1e-3
-SYNTHETIC, OPENML, OTHER = "Synthetic tasks of the paper", "OpenML tasks", "More tasks"
+SYNTHETIC, OPENML, OTHER = "Synthetic tasks", "OpenML tasks", "Tasks of your own"
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Section:
 
     def rounds(self, scenario: str) -> int:
         """Rounds that the scenario really has."""
-        return max(int(outcome.places[-1]) for outcome in self._all(scenario).values())
+        return max(outcome.rounds for outcome in self._all(scenario).values())
 
     def best_fixed(self, scenario: str) -> tuple[float, float]:
         """Mean and standard error of the regret of the best single arm in hindsight."""
@@ -104,42 +103,58 @@ def average_ranks(means: Mapping[PolicySpec, Sequence[float]]) -> dict[PolicySpe
     return dict(zip(means, rankdata(values, axis=0).mean(axis=1).tolist(), strict=True))
 
 
-def organize(outcomes: Iterable[Outcome]) -> list[Section]:
+def family(scenario: str) -> str:
+    """The heading under which a scenario is listed.
+
+    Examples
+    --------
+    >>> family("friedman"), family("openml-adult"), family("pets.csv:pet")
+    ('Synthetic tasks', 'OpenML tasks', 'Tasks of your own')
+    """
+    if scenario not in environments.names():
+        return OTHER
+    return OPENML if scenario.startswith("openml-") else SYNTHETIC
+
+
+def organize(
+    outcomes: Iterable[Outcome],
+    *,
+    titles: Sequence[str] = (SYNTHETIC, OPENML, OTHER),
+    family: Callable[[str], str] = family,
+) -> list[Section]:
     """Put runs into sections: by horizon and family of scenarios, then the variants of each policy.
 
     A policy that was run as it comes and with options is compared with others as it comes; with options it is
     a variant, and stands in a section for those options.
+
+    Parameters
+    ----------
+    outcomes
+        Runs in short.
+    titles
+        Headings, in the order in which they come.
+    family
+        Says which of them a scenario stands under.
     """
     by_horizon: dict[int, list[Outcome]] = {}
     for outcome in sorted(outcomes, key=_order):
         by_horizon.setdefault(outcome.spec.horizon, []).append(outcome)
     sections: list[Section] = []
     for horizon in sorted(by_horizon, reverse=True):
-        sections += _main(horizon, by_horizon[horizon])
+        sections += _main(horizon, by_horizon[horizon], titles, family)
     for horizon in sorted(by_horizon, reverse=True):
         sections += _variants(horizon, by_horizon[horizon])
     return sections
 
 
-def family(scenario: str) -> str:
-    """The heading under which a scenario is listed.
-
-    Examples
-    --------
-    >>> family("friedman"), family("openml-adult")
-    ('Synthetic tasks of the paper', 'OpenML tasks')
-    """
-    if scenario in published.OPENML:
-        return OPENML
-    return SYNTHETIC if scenario in published.SYNTHETIC else OTHER
-
-
-def _main(horizon: int, outcomes: Sequence[Outcome]) -> list[Section]:
+def _main(
+    horizon: int, outcomes: Sequence[Outcome], titles: Sequence[str], family: Callable[[str], str]
+) -> list[Section]:
     plain = _run_plainly(outcomes)
     chosen = [o for o in outcomes if not o.spec.policy.options or o.spec.policy.name not in plain]
     return [
         section
-        for title in (SYNTHETIC, OPENML, OTHER)
+        for title in titles
         if (section := _section(title, horizon, [o for o in chosen if family(o.spec.scenario) == title]))
     ]
 

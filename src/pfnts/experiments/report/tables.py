@@ -1,4 +1,4 @@
-"""One table, written as markdown, LaTeX or HTML."""
+"""One table, written as markdown, LaTeX or CSV; the page has a template for it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import ClassVar
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "†": r"$^\dagger$",
     "—": "---",
 }  # fmt: skip
-
-_LONG = 20
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,9 @@ class Cell:
     colour: int | None = None
     """Colour of the curve it names."""
     bar: float | None = None
-    """Length of a bar behind it, from -1 (to the left) to 1."""
+    """Length of a bar below it, from -1 (to the left) to 1."""
+    span: tuple[float, float, float, float] | None = None
+    """Instead of a text: from, to, the mark between and a height to compare with, each in 0 to 100."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Table:
     | ts | **1.0 ± 0.1** |
     <BLANKLINE>
     """
+
+    kind: ClassVar[str] = "table"
 
     caption: str
     """One line above it."""
@@ -76,7 +79,7 @@ def markdown(table: Table) -> str:
     """Write a table as markdown."""
     ruler = ["---"] * table.text_columns + ["---:"] * (len(table.header) - table.text_columns)
     lines = [
-        f"**{table.caption}**",
+        f"**{markdown_text(table.caption)}**",
         "",
         _line(table.header),
         "|" + "|".join(ruler) + "|",
@@ -87,7 +90,7 @@ def markdown(table: Table) -> str:
         "",
     ]
     if table.notes:
-        lines += [" ".join(table.notes), ""]
+        lines += [markdown_text(" ".join(table.notes)), ""]
     return "\n".join(lines)
 
 
@@ -113,27 +116,6 @@ def latex(table: Table) -> str:
         "",
     ]
     return "\n".join(lines)
-
-
-def html(table: Table) -> str:
-    """Write a table as HTML whose columns can be sorted by the page's script."""
-    titles = table.titles or ("",) * len(table.header)
-    head = "".join(
-        f'<th scope="col"{" class=num" if i >= table.text_columns else ""}>'
-        f'<button type="button"{_attribute("title", title)}>{_unbroken(name)}</button></th>'
-        for i, (name, title) in enumerate(zip(table.header, titles, strict=True))
-    )
-    body = "".join(_html_row(table, row) for row in table.rows)
-    foot = "".join(_html_row(table, row) for row in table.footer)
-    notes = f"<p class=note>{escape(' '.join(table.notes))}</p>" if table.notes else ""
-    above = table.caption if table.heading is None else table.heading
-    caption = f"<p class=caption>{escape(above)}</p>" if above else ""
-    return (
-        f"{caption}"
-        f'<div class=scroll tabindex=0 role=region aria-label="{escape(table.caption)}">'
-        f"<table class=sortable><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}</table></div>{notes}"
-    )
 
 
 def csv_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -183,8 +165,19 @@ def _plain(value: object) -> object:
     return "" if value is None else value
 
 
+def markdown_text(text: str) -> str:
+    """Keep a text on one line of markdown, and HTML in it a text.
+
+    Examples
+    --------
+    >>> markdown_text("a<b>\\nc")
+    'a&lt;b&gt; c'
+    """
+    return escape(" ".join(text.split()), quote=False)
+
+
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(markdown_text(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _tex_row(row: Sequence[Cell]) -> str:
@@ -198,39 +191,4 @@ def _join(*texts: str) -> str:
 
 
 def _tex(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in text)
-
-
-def _html_row(table: Table, row: Sequence[Cell]) -> str:
-    return "<tr>" + "".join(_html_cell(cell, i, table.text_columns) for i, cell in enumerate(row)) + "</tr>"
-
-
-def _html_cell(cell: Cell, column: int, text_columns: int) -> str:
-    mean, plus_minus, error = cell.text.partition(" ± ")
-    text = escape(mean) + (f" <span class=se>± {escape(error)}</span>" if plus_minus else "")
-    if cell.bold:
-        text = f"<b>{text}</b>"
-    if cell.colour is not None:
-        text = f'<i class=swatch style="--c:var(--c{cell.colour})"></i>{text}'
-    if cell.aside or cell.mark:
-        text += f"<small>{escape(_join(cell.mark, cell.aside))}</small>"
-    if cell.bar is not None:
-        start, length = 50 + 50 * min(cell.bar, 0), 50 * abs(cell.bar)
-        side = "better" if cell.bar < 0 else "worse"
-        text += f'<i class="bar {side}" style="--from:{start:.1f}%;--long:{length:.1f}%"></i>'
-    # Plain decimals, so that whatever reads the page reads the numbers.
-    value = "" if cell.value is None or math.isnan(cell.value) else f"{cell.value:.6f}"
-    # Short names are never broken, long ones may be.
-    wrap = " class=long" if len(cell.text) > _LONG else ""
-    tag = f'th scope="row"{wrap}' if column == 0 else "td"
-    numeric = column >= text_columns
-    attributes = f"{' class=num' if numeric else ''}{_attribute('data-value', value) if numeric else ''}"
-    return f"<{tag}{attributes}>{text}</{tag[:2]}>"
-
-
-def _unbroken(name: str) -> str:
-    return escape(name).replace(" †", "&nbsp;†")
-
-
-def _attribute(name: str, value: str) -> str:
-    return f' {name}="{escape(value)}"' if value else ""
+    return "".join(_LATEX.get(letter, letter) for letter in " ".join(text.split()))

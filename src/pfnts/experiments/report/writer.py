@@ -2,41 +2,50 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pfnts.experiments.figures import save
-from pfnts.experiments.outcomes import Outcome, condense
+from pfnts.experiments.figures import figure_of, save
+from pfnts.experiments.files import folder_at, safe_name, write_file
+from pfnts.experiments.outcomes import Outcome, read_outcomes
 from pfnts.experiments.report import tables
+from pfnts.experiments.report.companion import NONE, Companion
 from pfnts.experiments.report.contents import (
-    paper_csv,
-    paper_ranks,
-    paper_tables,
+    regret_chart,
     regret_csv,
     regret_table,
     times_csv,
     times_table,
 )
-from pfnts.experiments.report.drawings import page_figure, scenario_figure
+from pfnts.experiments.report.coverage import coverage_blocks
+from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize
-from pfnts.experiments.report.web import write_index
-from pfnts.experiments.spec import RunSpec
-from pfnts.experiments.store import Run, RunStore
+from pfnts.experiments.store import RunStore
 
 COVERAGE = "coverage.csv"
+_ABOUT = (
+    "Regret is the mean reward lost against the best arm of each round (on tables: the number of wrong "
+    "classes), summed over rounds. Tables show the mean and its standard error over replications; curves "
+    "show the mean and a band of one standard deviation. All policies meet the same contexts and the same "
+    "luck in a replication.",
+    "Click on a column's name to sort by it. Point at a curve, or reach it by the Tab key and use the arrow "
+    "keys, to read the values of all policies at a round; click on a policy in the legend to hide it.",
+)
 
 
 def write_report(
-    root: str | os.PathLike[str], out: str | os.PathLike[str] | None = None, *, figures: bool = True
+    root: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    figures: bool = True,
+    beside: Companion = NONE,
 ) -> Path:
     """Write tables, figures and ``index.html`` from a folder of finished runs.
 
-    Tables (``regret``, ``paper`` where the paper has the scenario, ``times``) are markdown, CSV and LaTeX;
-    all but the times are the same, byte for byte, whenever the runs are. What has not been run yet is shown
-    as missing.
+    Tables (``regret``, ``times``) are markdown, CSV and LaTeX; all but the times are the same, byte for byte,
+    whenever the runs are. What has not been run yet is shown as missing, what is damaged is named.
 
     Parameters
     ----------
@@ -47,6 +56,8 @@ def write_report(
         Where the report goes; ``report`` within ``root`` when left out.
     figures
         Whether to draw the figures, for which matplotlib is needed; the page has its own.
+    beside
+        Figures from elsewhere.
 
     Returns
     -------
@@ -66,126 +77,114 @@ def write_report(
     """
     store = RunStore(root)
     outcomes, notes = read_outcomes(store)
-    coverage = _coverage(store.root)
+    coverage = next(
+        (
+            file
+            for name in ("", "coverage", "calibration")
+            if (file := store.root / name / COVERAGE).is_file()
+        ),
+        None,
+    )
     if not outcomes and coverage is None:
-        raise nothing_finished(store)
-    out = store.root / "report" if out is None else Path(out)
-    out.mkdir(parents=True, exist_ok=True)
-    sections = organize(outcomes)
+        raise nothing_finished(store, notes)
+    out = store.root / "report" if out is None else folder_at(out, name="the place of the report")
+    sections = organize(outcomes, titles=beside.titles, family=beside.family)
     if sections:
-        write_tables(out, sections)
+        write_tables(out, sections, beside)
     if figures:
         _write_figures(out / "figures", sections)
-    return write_index(
-        out / "index.html",
-        sections,
-        notes=notes,
-        machines=_machines(store),
-        coverage=coverage,
-    )
+    parts = _parts(sections, beside, _machines(outcomes))
+    if coverage is not None:
+        parts.append(Part("Coverage of intervals", tuple(coverage_blocks(coverage)), "Coverage"))
+    about = tuple(map(Text, (*_ABOUT, *notes)))
+    parts.append(Part("How to read this page", about, "About"))
+    title = "Regret of bandit policies"
+    return write_page(out / "index.html", title=title, lead=_lead(sections), parts=parts)
 
 
-def nothing_finished(store: RunStore) -> ValueError:
-    """The error of a report on an empty folder."""
+def nothing_finished(store: RunStore, notes: Sequence[str] = ()) -> ValueError:
+    """The error of a report on a folder without runs."""
     return ValueError(
-        f"root must hold at least one finished run, got {store.root}, which holds none; "
-        f"make some with: pfnts run --out {store.root}"
+        " ".join(
+            [
+                f"root must hold at least one finished run, got {store.root}, which holds none; "
+                f"make some with: pfnts run --out {store.root}",
+                *notes,
+            ]
+        )
     )
 
 
-def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
-    """Read every run in short, each once; say in a sentence what was set aside."""
-    found: dict[RunSpec, Outcome] = {}
-    again: dict[RunSpec, None] = {}
-    for run in store:
-        if run.spec in found:
-            again[run.spec] = None
-        found[run.spec] = condense(run)
-    for spec in again:
-        # Another version of the package, or other weights, made the others; this version's own counts.
-        if spec in store:
-            found[spec] = condense(Run(spec, store.load(spec)))
-    notes = []
-    if again:
-        notes.append(
-            f"Made by several versions of the package or of the weights, and shown once: {_count(again)}."
-        )
-    other = [spec for spec in found if _is_of_another_time(spec, store)]
-    if other:
-        notes.append(
-            "Made with another version, other weights or other default settings than those at hand: "
-            f"{_count(other)}."
-        )
-    return list(found.values()), notes
-
-
-def _is_of_another_time(spec: RunSpec, store: RunStore) -> bool:
-    """Whether the run would be made anew here; not known of a policy that cannot be built here."""
-    try:
-        return spec not in store
-    except (ImportError, ValueError):
-        return False
-
-
-def _count(runs: Collection[RunSpec]) -> str:
-    return "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-
-
-def write_tables(out: Path, sections: Sequence[Section]) -> None:
+def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
     """Write all tables, as markdown, CSV and LaTeX."""
-    _write(out, "regret", [regret_table(section) for section in sections], regret_csv(sections))
-    _write(out, "times", [times_table(section) for section in sections], times_csv(sections))
-    beside = list(paper_tables(sections).values())
-    if beside:
-        ranks = paper_ranks(sections)
-        _write(out, "paper", beside if ranks is None else [ranks, *beside], paper_csv(sections))
-
-
-def _write(out: Path, name: str, found: Sequence[tables.Table], numbers: str) -> None:
+    written = {
+        "regret": ([regret_table(s, beside=beside) for s in sections], regret_csv(sections, beside=beside)),
+        "times": ([times_table(section) for section in sections], times_csv(sections)),
+        **beside.tables(sections),
+    }
     writers: dict[str, Callable[[tables.Table], str]] = {"md": tables.markdown, "tex": tables.latex}
-    for suffix, written in writers.items():
-        (out / f"{name}.{suffix}").write_text("\n".join(map(written, found)), encoding="utf-8")
-    (out / f"{name}.csv").write_text(numbers, encoding="utf-8")
+    for name, (found, numbers) in written.items():
+        for suffix, write in writers.items():
+            write_file(out / f"{name}.{suffix}", "\n".join(map(write, found)))
+        write_file(out / f"{name}.csv", numbers)
+
+
+def figure_name(section: Section) -> str:
+    """Turn a title into words with hyphens between them."""
+    return safe_name(section.title.lower(), most=100)
+
+
+def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> list[Part]:
+    several = len({section.horizon for section in sections}) > 1
+    parts = []
+    for section in (section for section in sections if not section.axis):
+        title = f"{section.title}, {section.horizon:,} rounds" if several else section.title
+        blocks = (regret_table(section, beside=beside), regret_chart(section))
+        parts.append(Part(title, blocks, title.split(" of ")[0]))
+    parts += beside.parts(sections)
+    varied: list[Block] = []
+    for section in (section for section in sections if section.axis):
+        curves = Details(f"Curves of {section.title}", (regret_chart(section),))
+        varied += [regret_table(section, beside=beside), curves]
+    if varied:
+        parts.append(Part("Variants", (Text("One policy as it comes and with other options."), *varied)))
+    if sections:
+        where = f"Measured on {machines}; other work may have run beside it." if machines else ""
+        times = tuple(times_table(section) for section in sections)
+        parts.append(Part("Time", (*times, *([Text(where, "note")] if where else []))))
+    return parts
 
 
 def _write_figures(out: Path, sections: Sequence[Section]) -> None:
     titles = Counter(section.title for section in sections)
     for section in sections:
-        name = file_name(section.title)
         folder = out if titles[section.title] == 1 else out / str(section.horizon)
-        page = page_figure(section)
+        chart = regret_chart(section)
+        page = figure_of(chart)
         for suffix in ("svg", "pdf", "png"):
-            save(page, folder / f"{name}.{suffix}")
+            save(page, folder / f"{figure_name(section)}.{suffix}")
         if section.axis:
             continue
-        for scenario in section.scenarios:
-            figure = scenario_figure(section, scenario)
+        for panel in chart.panels:
+            alone = figure_of(chart.only(panel), size=4.0)
             for suffix in ("svg", "pdf"):
-                save(figure, folder / f"{file_name(scenario)}.{suffix}")
+                save(alone, folder / f"{safe_name(panel.title)}.{suffix}")
 
 
-def file_name(title: str) -> str:
-    """Turn a title into words with hyphens between them.
-
-    Examples
-    --------
-    >>> file_name("pfn-ts by base")
-    'pfn-ts-by-base'
-    """
-    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
-
-
-def _coverage(root: Path) -> Path | None:
-    found = (folder / COVERAGE for folder in (root, root / "coverage", root / "calibration"))
-    return next((path for path in found if path.is_file()), None)
-
-
-def _machines(store: RunStore) -> str:
-    found: Counter[str] = Counter()
-    for path in sorted(store.root.glob("[!.]*_*_*_*/run.json")):
-        machine = json.loads(path.read_text(encoding="utf-8")).get("machine", {})
-        if machine:
-            name = f"{machine.get('cpu', 'an unnamed processor')}, {machine.get('cores', '?')} cores"
-            device = machine.get("device", "cpu")
-            found[name if device.startswith("cpu") else f"{name}, {device}"] += 1
+def _machines(outcomes: Sequence[Outcome]) -> str:
+    found = Counter(outcome.machine for outcome in outcomes if outcome.machine)
     return "; ".join(name for name, _ in found.most_common())
+
+
+def _lead(sections: Sequence[Section]) -> str:
+    if not sections:
+        return "Intervals only; no policy has been run yet."
+    runs = {outcome.spec for section in sections for some in section.outcomes.values() for outcome in some}
+    main = [section for section in sections if not section.axis]
+    counts = [
+        (len({policy for section in main for policy in section.policies}), "policy", "policies"),
+        (len({name for section in main for name in section.scenarios}), "scenario", "scenarios"),
+        (len(runs), "run", "runs"),
+    ]
+    text = ", ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in counts)
+    return f"{text}. Lower regret is better."

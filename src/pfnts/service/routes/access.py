@@ -39,7 +39,7 @@ def _checker(role: Role) -> Callable[[Request], None]:
         key = key_of(request)
         if key is None:
             return
-        if ROLES.index(key.role) < ROLES.index(role):  # type: ignore[arg-type]
+        if ROLES.index(key.role) < ROLES.index(role):
             raise Forbidden(f"the key must have the role {role}, {key.name!r} has {key.role}")
         wanted = request.path_params.get("experiment")
         if key.experiment is not None and key.experiment != wanted:

@@ -14,7 +14,7 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as PathParameter
 from pydantic import TypeAdapter, ValidationError
-from starlette.responses import FileResponse, StreamingResponse
+from starlette.responses import StreamingResponse
 
 from pfnts.service import administration as administer
 from pfnts.service import export as exports
@@ -37,7 +37,9 @@ _PULSE = 0.25
 """Seconds between looks at the log for a stream."""
 
 
-@router.post("", status_code=201, dependencies=[needs("admin")], responses={200: {"description": "It was there"}})
+@router.post(
+    "", status_code=201, dependencies=[needs("admin")], responses={200: {"description": "It was there"}}
+)
 async def create_experiment(wanted: Experiment, engine: TheEngine, response: Response) -> Json:
     """Begin an experiment."""
     found, new = await administer.create(engine, wanted)
@@ -114,7 +116,7 @@ async def get_posterior(
     try:
         parsed = _CONTEXT.validate_python(json.loads(context))
     except (ValueError, ValidationError, RecursionError) as error:
-        raise Invalid(f"context must be JSON with the experiment's columns: {str(error)[:300]}", field="context") from error
+        raise Invalid(f"context must be one, as JSON: {str(error)[:300]}", field="context") from error
     return await asyncio.to_thread(_tried, engine, live, parsed)
 
 
@@ -141,7 +143,9 @@ def _tried(engine: Engine, live: LiveExperiment, context: Any) -> Json:
     "/{experiment}/export",
     dependencies=[needs("reader")],
     response_class=Response,
-    responses={200: {"description": "The table", "content": {"text/csv": {}, "application/vnd.apache.parquet": {}}}},
+    responses={
+        200: {"description": "A table", "content": {"text/csv": {}, "application/vnd.apache.parquet": {}}}
+    },
 )
 async def export(
     experiment: ExperimentName,

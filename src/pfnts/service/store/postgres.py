@@ -71,14 +71,14 @@ class PostgresStore(Store):
         found = self.meta("format")
         if found is None or int(found) > FORMAT:
             raise ValueError(
-                f"database must hold a store of format {FORMAT} or earlier, it has {found}; install a newer pfnts"
+                f"database must be of format {FORMAT} or earlier, it has {found}; install a newer pfnts"
             )
 
     @staticmethod
     def _set_up(connection: Connection) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SETUP_LOCK,))
         for statement in (*sql.TABLES, _LEASE):
-            connection.execute(statement)  # type: ignore[arg-type]
+            connection.execute(statement)
         connection.execute(_marked(sql.ADD_META), ("format", str(FORMAT)))
 
     def append(self, drafts: Sequence[Draft], *, epoch: int | None = None) -> list[Record | None]:
@@ -91,7 +91,7 @@ class PostgresStore(Store):
 
     def erase(self, draft: Draft, unit: str) -> tuple[Record | None, int]:
         def write(connection: Connection) -> tuple[Record | None, int]:
-            # The lock first: entries of the unit that come before the draft are erased, all others come after.
+            # The lock first: entries of the unit before the draft are erased, all others come after it.
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_lock_of(draft.experiment),))
             count = connection.execute(_marked(sql.ERASE), (draft.experiment, unit)).rowcount
             return _append(connection, [draft])[0], count

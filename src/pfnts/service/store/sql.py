@@ -75,12 +75,11 @@ def append_values(draft: Draft) -> tuple[tuple[Any, ...], str]:
     """Parameters of `APPEND`, and the text of the draft's data."""
     text = dumps(draft.data)
     context = None if draft.context is None else dumps(draft.context)
-    return (
-        (draft.experiment, draft.kind, draft.id, draft.time, draft.unit, context, text)
-        + (draft.experiment, int(draft.new))
-        + (draft.needs, draft.experiment, draft.needs)
-        + (draft.revision, draft.revision, draft.experiment)
-    ), text
+    entry = (draft.experiment, draft.kind, draft.id, draft.time, draft.unit, context, text)
+    begins = (draft.experiment, int(draft.new))
+    needs = (draft.needs, draft.experiment, draft.needs)
+    unchanged = (draft.revision, draft.revision, draft.experiment)
+    return (*entry, *begins, *needs, *unchanged), text
 
 
 def appended(draft: Draft, position: int, text: str) -> Record:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from pfnts import environments
-from pfnts.environments import MissingDatasetError
-from pfnts.experiments.reproduce import TARGETS, missing_tables, reproduction
+from pfnts.reproduction.targets import TARGETS, reproduction
 
 
 def played(target: str, **options: object) -> set[str]:
@@ -68,17 +64,3 @@ def test_coverage_alone_needs_no_run() -> None:
 def test_mistakes_are_named(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         reproduction(**arguments)  # type: ignore[arg-type]
-
-
-def test_tables_that_cannot_be_had_are_named_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def only_shuttle(scenario: str, **options: object) -> None:
-        assert options["data"] == tmp_path
-        if scenario != "openml-shuttle":
-            raise MissingDatasetError(f"{scenario} cannot be had")
-
-    monkeypatch.setattr(environments, "make", only_shuttle)
-    missing = missing_tables(reproduction("all", quick=True).specs, data=tmp_path)
-    assert len(missing) == 7
-    assert missing["openml-adult"] == "openml-adult cannot be had"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pfnts.experiments.published import HORIZON, LIBRARIES, REGRET
-from pfnts.experiments.report.contents import LIBRARY
+from pfnts.experiments import PolicySpec
 from pfnts.experiments.report.sections import Section
 from pfnts.experiments.report.tables import Cell, Table, number, spread
-from pfnts.experiments.spec import PolicySpec
+from pfnts.reproduction.published import HORIZON, LIBRARIES, LIBRARY, REGRET
 
 OURS = PolicySpec("pfn-ts")
 

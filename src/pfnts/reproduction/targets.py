@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-import numpy as np
-
-from pfnts import environments
 from pfnts.dotted import is_dotted
-from pfnts.environments import MissingDatasetError
-from pfnts.experiments.spec import PolicySpec, RunSpec
-from pfnts.experiments.suites import CONTESTANTS, SLOW, SUITES, Suite
+from pfnts.experiments import PolicySpec, RunSpec
+from pfnts.reproduction.suites import CONTESTANTS, SLOW, SUITES, Suite
 
 _ABLATIONS = tuple(name for name in SUITES if name.startswith("ablation-"))
 TARGETS: dict[str, tuple[str, ...]] = {
@@ -23,8 +18,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "ablations": _ABLATIONS,
     "coverage": (),
     "all": tuple(SUITES),
+    "report": (),
 }
-"""What can be asked for, and the suites it is made from."""
+"""What can be asked for, and the suites it is made from; a report is written after any of them."""
 
 
 @dataclass(frozen=True)
@@ -91,35 +87,9 @@ def reproduction(
     asked = [_narrowed(suite, names, own, quick=quick, replications=replications) for suite in suites]
     specs = tuple(dict.fromkeys(spec for suite in asked for spec in suite.specs()))
     coverage = target in ("coverage", "all")
-    if not specs and not coverage:
+    if not specs and not coverage and target != "report":
         raise ValueError(f"policy must be one that {target} compares, got {', '.join(policies)}")
     return Reproduction(specs, coverage, tuple(_notes(suites, asked, quick=quick, named=bool(policies))))
-
-
-def missing_tables(specs: Iterable[RunSpec], *, data: Path | None = None) -> dict[str, str]:
-    """Say for each OpenML scenario whose table cannot be had, why; what can be downloaded is, once.
-
-    Parameters
-    ----------
-    specs
-        What is to be run.
-    data
-        Folder with the tables.
-
-    Examples
-    --------
-    >>> missing_tables(reproduction("table-synthetic", quick=True).specs)
-    {}
-    """
-    missing = {}
-    for scenario in dict.fromkeys(spec.scenario for spec in specs):
-        if not scenario.startswith("openml-"):
-            continue
-        try:
-            environments.make(scenario, horizon=1, rng=np.random.default_rng(0), data=data)
-        except MissingDatasetError as error:
-            missing[scenario] = str(error)
-    return missing
 
 
 def _narrowed(

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from pfnts.experiments.figures import save
+from pfnts.experiments import RunStore
+from pfnts.experiments.figures import figure_of, save
+from pfnts.experiments.files import folder_at, write_file
+from pfnts.experiments.outcomes import Outcome, read_outcomes
 from pfnts.experiments.report import tables
-from pfnts.experiments.report.drawings import page_figure
+from pfnts.experiments.report.contents import regret_chart
 from pfnts.experiments.report.sections import Section, organize
-from pfnts.experiments.report.standing import standing_table, standings, verdicts
-from pfnts.experiments.report.tables import Cell, Table, csv_text, number
-from pfnts.experiments.report.writer import file_name, nothing_finished, read_outcomes, write_tables
-from pfnts.experiments.spec import RunSpec
-from pfnts.experiments.store import RunStore
+from pfnts.experiments.report.tables import Cell, Table, csv_text, markdown_text, number
+from pfnts.experiments.report.writer import figure_name, nothing_finished, write_tables
+from pfnts.reproduction.paper import PAPER
+from pfnts.reproduction.standing import standing_table, standings, verdicts
 
 _WHOLE = 5
 """Replications of the paper."""
@@ -30,32 +30,6 @@ _FILES = {
     "times": "mean wall-clock seconds of a run",
     "runs": "every run: its regret, rounds, seconds and where it was made",
 }
-
-
-@dataclass(frozen=True)
-class Made:
-    """What is on record about a run, beside its outcome."""
-
-    spec: RunSpec
-    """What was run."""
-    about: Mapping[str, Any]
-    """Its ``run.json``."""
-
-    @property
-    def machine(self) -> str:
-        """Processor, cores and device in a line."""
-        machine = self.about.get("machine", {})
-        device = str(machine.get("device", "cpu"))
-        name = f"{machine.get('cpu', 'unknown processor')}, {machine.get('cores', '?')} cores"
-        return name if device.startswith("cpu") else f"{device}; {name}"
-
-    @property
-    def span(self) -> tuple[float, float] | None:
-        """When it began and ended, in seconds since 1970, if that is known."""
-        if "finished" not in self.about:
-            return None
-        end = datetime.fromisoformat(self.about["finished"]).timestamp()
-        return end - float(self.about["seconds"]), end
 
 
 def write_results(root: str | os.PathLike[str], out: str | os.PathLike[str], *, figures: bool = True) -> Path:
@@ -86,36 +60,24 @@ def write_results(root: str | os.PathLike[str], out: str | os.PathLike[str], *, 
     ...     sorted(path.name for path in page.parent.iterdir() if path.suffix in (".md", ".csv"))
     ['README.md', 'regret.csv', 'regret.md', 'runs.csv', 'times.csv', 'times.md']
     """
-    store, out = RunStore(root), Path(out)
+    store, out = RunStore(root), folder_at(out, name="the place of the results")
     outcomes, notes = read_outcomes(store)
     if not outcomes:
-        raise nothing_finished(store)
-    out.mkdir(parents=True, exist_ok=True)
-    sections = organize(outcomes)
-    made = _made(store)
-    write_tables(out, sections)
-    (out / "runs.csv").write_text(runs_csv(made), encoding="utf-8")
+        raise nothing_finished(store, notes)
+    sections = organize(outcomes, titles=PAPER.titles, family=PAPER.family)
+    write_tables(out, sections, PAPER)
+    write_file(out / "runs.csv", runs_csv(outcomes))
     if figures:
         for section in sections:
-            save(page_figure(section), out / f"{file_name(section.title)}-{section.horizon}.png")
-    page = out / "README.md"
-    page.write_text(_readme(sections, made, notes, out), encoding="utf-8")
-    return page
+            save(figure_of(regret_chart(section)), out / _picture(section))
+    return write_file(out / "README.md", _readme(sections, outcomes, notes, out))
 
 
-def runs_csv(made: Sequence[Made]) -> str:
+def runs_csv(outcomes: Sequence[Outcome]) -> str:
     """Write every run in a row of its own."""
     header = (
-        "scenario",
-        "policy",
-        "replication",
-        "seed",
-        "horizon",
-        "rounds",
-        "regret",
-        "seconds",
-        "made_on",
-    )
+        "scenario", "policy", "replication", "seed", "horizon", "rounds", "regret", "seconds", "made_on",
+    )  # fmt: skip
     rows = [
         (
             each.spec.scenario,
@@ -123,12 +85,12 @@ def runs_csv(made: Sequence[Made]) -> str:
             each.spec.replication,
             each.spec.seed,
             each.spec.horizon,
-            each.about["rounds"],
-            float(each.about["total_regret"]),
-            float(each.about["seconds"]),
+            each.rounds,
+            each.regret,
+            each.seconds,
             each.machine,
         )
-        for each in made
+        for each in outcomes
     ]
     return csv_text(header, rows)
 
@@ -148,24 +110,13 @@ def busy(spans: Iterable[tuple[float, float]]) -> float:
     return total
 
 
-def _made(store: RunStore) -> list[Made]:
-    found: dict[RunSpec, Made] = {}
-    for path in sorted(store.root.glob("[!.]*_*_*_*/run.json")):
-        about = json.loads(path.read_text(encoding="utf-8"))
-        spec = RunSpec.from_description(about)
-        # Of a run made twice, by two versions, that of the version at hand counts.
-        if spec not in found or path.parent == store.folder(spec):
-            found[spec] = Made(spec, about)
-    return list(found.values())
-
-
-def _readme(sections: Sequence[Section], made: Sequence[Made], notes: Sequence[str], out: Path) -> str:
+def _readme(sections: Sequence[Section], made: Sequence[Outcome], notes: Sequence[str], out: Path) -> str:
     lines = [
         "# Results",
         "",
-        "Written by `pfnts report RUNS --tables-only --out DIR` from finished runs; nothing here is edited "
-        "by hand. What the columns mean is in [the report](../docs/report.md), how to make the runs in "
-        "[Reproduce the paper](../docs/reproduce.md).",
+        "Written by `pfnts reproduce report --out RUNS --results DIR` from finished runs; nothing here is "
+        "edited by hand. What the columns mean is in [the report](../docs/report.md), how to make the runs "
+        "in [Reproduce the paper](../docs/reproduce.md).",
         "",
     ]
     found = standings(sections)
@@ -180,14 +131,17 @@ def _readme(sections: Sequence[Section], made: Sequence[Made], notes: Sequence[s
         if suffixes:
             lines.append(f"| {', '.join(f'[{name}.{s}]({name}.{s})' for s in suffixes)} | {about} |")
     for section in sections:
-        picture = f"{file_name(section.title)}-{section.horizon}.png"
-        if (out / picture).is_file():
+        if (out / (picture := _picture(section))).is_file():
             lines.append(f"| [{picture}]({picture}) | regret curves: {section.title} |")
     return "\n".join([*lines, ""])
 
 
-def _machines(made: Sequence[Made]) -> Table:
-    groups: dict[str, dict[str, list[Made]]] = {}
+def _picture(section: Section) -> str:
+    return f"{figure_name(section)}-{section.horizon}.png"
+
+
+def _machines(made: Sequence[Outcome]) -> Table:
+    groups: dict[str, dict[str, list[Outcome]]] = {}
     for each in made:
         groups.setdefault(each.machine, {}).setdefault(each.spec.policy.label, []).append(each)
     rows = []
@@ -204,8 +158,8 @@ def _machines(made: Sequence[Made]) -> Table:
     )
 
 
-def _machine_row(machine: str, policy: str, members: Sequence[Made]) -> tuple[Cell, ...]:
-    spans = [each.span for each in members]
+def _machine_row(machine: str, policy: str, members: Sequence[Outcome]) -> tuple[Cell, ...]:
+    spans = [_span(each) for each in members]
     known = [span for span in spans if span is not None]
     days = sorted({str(each.about["finished"])[:10] for each in members if "finished" in each.about})
     return (
@@ -213,17 +167,25 @@ def _machine_row(machine: str, policy: str, members: Sequence[Made]) -> tuple[Ce
         Cell(policy),
         Cell(" to ".join(dict.fromkeys([days[0], days[-1]])) if days else ""),
         Cell(str(len(members))),
-        Cell(number(sum(float(each.about["seconds"]) for each in members))),
+        Cell(number(sum(each.seconds for each in members))),
         Cell(number(busy(known)) if len(known) == len(spans) else ""),
     )
 
 
-def _software(made: Sequence[Made]) -> str:
+def _span(outcome: Outcome) -> tuple[float, float] | None:
+    """When a run began and ended, in seconds since 1970, if that is known."""
+    if "finished" not in outcome.about:
+        return None
+    end = datetime.fromisoformat(outcome.about["finished"]).timestamp()
+    return end - outcome.seconds, end
+
+
+def _software(made: Sequence[Outcome]) -> str:
     described: dict[str, None] = {}
     for each in made:
         found = each.about.get("versions", {})
         parts = [f"{name} {found[name]}" for name in _LIBRARIES if name in found]
-        backbone = each.about["producer"].get("backbone")
+        backbone = each.about.get("producer", {}).get("backbone")
         described[", ".join(parts if backbone is None else [*parts, f"backbone {backbone}"])] = None
     seeds = sorted({each.spec.seed for each in made})
     return f"Software: {'; '.join(sorted(described))}. Seed: {', '.join(map(str, seeds))}."
@@ -239,14 +201,13 @@ def _fewer(sections: Sequence[Section]) -> list[str]:
     return [f"Fewer than {_WHOLE} replications: {listed}."] if short else []
 
 
-def _settings(made: Sequence[Made]) -> list[str]:
+def _settings(made: Sequence[Outcome]) -> list[str]:
     lines: dict[str, None] = {}
     for each in made:
-        settings = each.about["producer"].get("settings")
-        if settings is not None:
-            lines[f"- `{each.spec.policy.label}`: `{json.dumps(settings)}`"] = None
+        if each.settings:
+            lines[f"- {markdown_text(each.spec.policy.label)}: `{json.dumps(each.settings)}`"] = None
     return sorted(lines)
 
 
 def _paragraphs(sentences: Iterable[str]) -> list[str]:
-    return [line for sentence in sentences for line in (sentence, "")]
+    return [line for sentence in sentences for line in (markdown_text(sentence), "")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
-from pfnts.experiments.published import OPENML, SYNTHETIC
-from pfnts.experiments.spec import PolicySpec, RunSpec, plan
+from pfnts.experiments import PolicySpec, RunSpec, plan
+from pfnts.reproduction.published import OPENML, SYNTHETIC
 
 QUICK_HORIZON, QUICK_REPLICATIONS = 500, 2
 

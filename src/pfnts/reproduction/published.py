@@ -134,6 +134,8 @@ RANK: dict[str, tuple[float, float]] = {
 TUNED = ("lin-ts", "neural-ts")
 """Policies whose settings the paper chose by pilot runs: nu of LinTS, lambda and nu of NeuralTS."""
 
+LIBRARY = "public libraries"
+"""What they are called in a table."""
 LIBRARIES: dict[str, float] = dict(
     zip(OPENML, (1615.0, 3155.0, 2568.0, 351.0, 1760.0, 22.7, 312.0, 169.0), strict=True)
 )

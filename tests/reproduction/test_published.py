@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pfnts import environments, policies
-from pfnts.experiments.published import DEVIATION, LIBRARIES, OPENML, RANK, REGRET, SYNTHETIC
+from pfnts.reproduction.published import DEVIATION, LIBRARIES, OPENML, RANK, REGRET, SYNTHETIC
 
 
 def test_every_policy_has_a_figure_for_every_scenario() -> None:

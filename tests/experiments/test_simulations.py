@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from pfnts.experiments import PolicySpec, RunSpec, plan, run
-from pfnts.experiments import runner as runner_module
-from pfnts.experiments.store import run_key
+from pfnts.experiments import PolicySpec, RunSpec, job, plan, run
+from pfnts.experiments import simulations as runner_module
 from pfnts.policies import PFNTS
 
 SPECS = plan(
@@ -73,8 +72,8 @@ def test_device_reaches_the_policies_that_take_one_and_decides_the_prefetching(
 
 def test_device_is_no_part_of_what_is_run() -> None:
     spec = RunSpec("friedman", PolicySpec("pfn-ts"), horizon=20, replication=0, seed=3)
-    key = run_key(spec)
+    key = job(spec).key
     # To PyTorch "cpu:0" is another name of the same processor, so that the numbers must be the same, too.
     np.testing.assert_array_equal(run(spec, device="cpu:0").propensities, run(spec).propensities)
-    assert run_key(spec) == key
+    assert job(spec, device="cpu:0").key == key
     assert spec.policy.label == "pfn-ts"

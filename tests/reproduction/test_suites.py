@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pfnts import environments
-from pfnts.experiments.published import REGRET
-from pfnts.experiments.spec import PolicySpec
-from pfnts.experiments.suites import CONTESTANTS, SLOW, SUITES
+from pfnts.experiments import PolicySpec
+from pfnts.reproduction.published import REGRET
+from pfnts.reproduction.suites import CONTESTANTS, SLOW, SUITES
 
 
 def test_tables_have_the_paper_s_size() -> None:

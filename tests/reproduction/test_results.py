@@ -14,12 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 from pfnts.cli import app
-from pfnts.experiments import Run, RunStore
-from pfnts.experiments.report import write_results
-from pfnts.experiments.report.results import busy
+from pfnts.experiments import Run
+from pfnts.reproduction import write_results
+from pfnts.reproduction.results import busy
 
 MakeRun = Callable[..., Run]
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.fixture
-def whole(tmp_path: Path, make_run: MakeRun) -> Path:
+def whole(tmp_path: Path, make_run: MakeRun, save_runs: Callable[..., Path]) -> Path:
     """Two tasks of the paper at its horizon; linear has two replications, made one after the other."""
-    store = RunStore(tmp_path / "runs")
+    root = tmp_path / "runs"
     machine = {"cpu": "abacus", "cores": 3, "device": "big card"}
     listed = [("linear", 0, 100.0), ("linear", 1, 200.0), ("openml-mushroom", 0, 30.0)]
     for second, (scenario, replication, regret) in enumerate(listed):
@@ -41,10 +41,8 @@ def whole(tmp_path: Path, make_run: MakeRun) -> Path:
             "machine": machine,
             "finished": f"2026-01-02T03:04:{10 + second}+00:00",
         }
-        store.save(run.spec, run.trajectory, made=made)
-    other = make_run("linear", "ts", 0, 50.0, horizon=10_000)
-    store.save(other.spec, other.trajectory)
-    return store.root
+        save_runs([run], root, **made)
+    return save_runs([make_run("linear", "ts", 0, 50.0, horizon=10_000)], root)
 
 
 def test_readme_says_where_we_stand_and_how_it_was_made(whole: Path, tmp_path: Path) -> None:
@@ -74,20 +72,21 @@ def test_every_run_has_its_row(whole: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_runs_of_other_settings_are_told(whole: Path, tmp_path: Path) -> None:
+def test_runs_of_another_version_are_told(whole: Path, tmp_path: Path) -> None:
     (folder,) = whole.glob("linear_pfn-ts_1_*")
     about = json.loads((folder / "run.json").read_text())
-    about["producer"]["settings"]["refresh"] = 2.0
+    about["producer"] |= {"code": "other", "settings": {"refresh": 2.0}}
     (folder / "run.json").write_text(json.dumps(about))
-    folder.rename(whole / "linear_pfn-ts_1_0123456789abcdef")
     text = write_results(whole, tmp_path / "results", figures=False).read_text()
-    assert "other default settings than those at hand: 1 run." in text
+    assert "Made by another version of the package than the one at hand: 1 run." in text
     assert '"refresh": 1.5' in text
     assert '"refresh": 2.0' in text
 
 
 def test_command_draws_a_page_of_curves_for_each_table(whole: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["report", str(whole), "--tables-only", "--out", str(tmp_path / "out")])
+    result = CliRunner().invoke(
+        app, ["reproduce", "report", "--out", str(whole), "--results", str(tmp_path / "out")]
+    )
     assert result.exit_code == 0, result.output
     pictures = sorted(path.name for path in (tmp_path / "out").glob("*.png"))
     assert pictures == ["openml-tasks-10000.png", "synthetic-tasks-of-the-paper-10000.png"]

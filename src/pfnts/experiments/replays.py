@@ -1,0 +1,230 @@
+"""Replays of policies on a log and on resampled logs, and what the policies are worth by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pfnts.experiments.files import safe_name
+from pfnts.experiments.jobs import Progress
+from pfnts.experiments.spec import PolicySpec
+from pfnts.experiments.store import Run
+from pfnts.experiments.threads import one_thread
+from pfnts.ope import (
+    Bootstrap,
+    Log,
+    Replay,
+    WeightDiagnostics,
+    cross_fitted,
+    dr,
+    replay,
+    snips,
+    weight_diagnostics,
+    weights,
+    with_identity,
+)
+from pfnts.ope.bootstrap import policy_rng, replicate
+from pfnts.ope.identity import Identity
+from pfnts.ope.log import Matrix, Vector
+
+_CONTEXT_FREE = ("ts", "uniform")
+_SLOW_WITH_COLUMNS = ("bf-ts",)
+_ONE_HOT_LIMIT = 1000
+ESTIMATORS = ("snips", "dr")
+
+
+@dataclass(frozen=True)
+class ReplaySpec:
+    """One replay: a policy on one of the logs.
+
+    Examples
+    --------
+    >>> spec = ReplaySpec(PolicySpec("uniform"), identity="none", number=0, seed=42, rounds=100)
+    >>> spec.title
+    'uniform on the log'
+    """
+
+    noun: ClassVar[str] = "replay"
+    measure: ClassVar[str] = "matches"
+    result: ClassVar[type[Replay]] = Replay
+
+    policy: PolicySpec
+    """Who decides."""
+    identity: Identity
+    """How contexts say whose they are."""
+    number: int
+    """0 for the log itself, from 1 on for resampled ones."""
+    seed: int
+    """Seed of the evaluation."""
+    rounds: int
+    """Rounds of the log itself; a resampled one has about as many."""
+
+    @property
+    def title(self) -> str:
+        """Policy and log in a few words."""
+        which = "the log" if self.number == 0 else f"resampled log {self.number}"
+        return f"{self.policy.label} on {which}"
+
+    @property
+    def stem(self) -> str:
+        """How the name of its folder begins."""
+        return f"replay_{safe_name(self.policy.name)}_{self.number}"
+
+    @property
+    def steps(self) -> int:
+        """Rounds."""
+        return self.rounds
+
+    def describe(self) -> dict[str, Any]:
+        """Everything above as plain JSON values."""
+        return {
+            "kind": "replay",
+            "policy": self.policy.describe(),
+            "identity": self.identity,
+            "number": self.number,
+            "seed": self.seed,
+        }
+
+    def decided_by(self, inputs: Log) -> dict[str, Any]:
+        """Settings, weights and log behind the replay."""
+        return self.policy.decided_by() | {"data": inputs.fingerprint()}
+
+    def device(self, asked: str) -> str:
+        """Where the policy computes, when ``asked`` is where it may."""
+        return self.policy.device(asked)
+
+    def perform(self, inputs: Log, *, device: str, progress: Progress) -> Replay:
+        """Let a fresh policy replay the log, in one thread."""
+        shown = with_identity(replicate(inputs, self.number, seed=self.seed), self.identity)
+        policy = self.policy.build(arms=inputs.arms, device=device)
+        with one_thread():
+            return replay(policy, shown, rng=policy_rng(self.number, seed=self.seed), progress=progress)
+
+
+@dataclass(frozen=True)
+class PolicyValue:
+    """What a policy is worth on a log, with what is needed to doubt it."""
+
+    policy: PolicySpec
+    """Whose value."""
+    identity: Identity
+    """How its contexts said whose they were."""
+    curves: Mapping[str, tuple[Vector, ...]]
+    """For "snips" and "dr" the value curves (T,): of the log itself, then of the resampled logs."""
+    weights: Vector
+    """(T,) importance weights on the log itself."""
+    diagnostics: WeightDiagnostics
+    """Of those weights."""
+    matches: int
+    """Rewards that the policy has learned from, on the log itself."""
+    seconds: float
+    """Time of the replay of the log itself."""
+
+    def final(self, estimator: str) -> Bootstrap:
+        """Value at the end."""
+        return self._reduced(estimator, lambda curve: float(curve[-1]))
+
+    def average(self, estimator: str) -> Bootstrap:
+        """Mean height of the value curve."""
+        return self._reduced(estimator, lambda curve: float(np.nanmean(curve)))
+
+    def at(self, estimator: str, share: float) -> Bootstrap:
+        """Value after a share of the rounds."""
+        return self._reduced(estimator, lambda curve: float(curve[max(int(share * len(curve)) - 1, 0)]))
+
+    def _reduced(self, estimator: str, reduce: Callable[[Vector], float]) -> Bootstrap:
+        own, *others = map(reduce, self.curves[estimator])
+        return Bootstrap(own, np.array(others, dtype=np.float64))
+
+
+def chosen_identity(log: Log, policy: PolicySpec) -> Identity:
+    """How a policy is told whose context it is, when nobody says: compactly if every column costs much time.
+
+    Examples
+    --------
+    >>> from pfnts.ope import simulated_drinkless
+    >>> log = simulated_drinkless(rng=np.random.default_rng(0), people=5, days=2)
+    >>> chosen_identity(log, PolicySpec("lin-ts")), chosen_identity(log, PolicySpec("uniform"))
+    ('one-hot', 'none')
+    """
+    if log.clusters is None or policy.name in _CONTEXT_FREE:
+        return "none"
+    backbone = policy.backbone()
+    compact = policy.name in _SLOW_WITH_COLUMNS or (
+        backbone is not None and not backbone.startswith("linear")
+    )
+    return "code" if compact or log.n_groups > _ONE_HOT_LIMIT else "one-hot"
+
+
+def plan_replays(
+    log: Log,
+    specs: Sequence[PolicySpec],
+    *,
+    replicates: Mapping[PolicySpec, int],
+    identity: Identity | None = None,
+    seed: int,
+) -> list[ReplaySpec]:
+    """List the replays: every policy on the log itself first, then on resampled log 1, 2, and so on."""
+    chosen = {spec: identity or chosen_identity(log, spec) for spec in specs}
+    return [
+        ReplaySpec(spec, identity=chosen[spec], number=number, seed=seed, rounds=log.rounds)
+        for number in range(max(replicates.values(), default=0) + 1)
+        for spec in specs
+        if number <= replicates[spec]
+    ]
+
+
+def values(log: Log, replays: Sequence[Run]) -> list[PolicyValue]:
+    """Estimate each policy's value from its replays, in the order of the policies' first ones.
+
+    A log of one person has no doubly robust estimate, since nobody is left to predict them by: on the log
+    itself it is NaN, and a resampled log on which everybody is the same person has no part in it.
+
+    Parameters
+    ----------
+    log
+        What was done.
+    replays
+        Finished replays, that of the log itself before those of resampled logs.
+    """
+    predicted: dict[int, Matrix | None] = {}
+    logs: dict[int, Log] = {}
+    by_policy: dict[PolicySpec, list[Run]] = {}
+    for done in replays:
+        number = done.spec.number
+        by_policy.setdefault(done.spec.policy, []).append(done)
+        if number not in logs:
+            logs[number] = replicate(log, number, seed=done.spec.seed)
+            # One outcome model for all policies; people it has not seen have no use for an identity.
+            predicted[number] = cross_fitted(logs[number]) if _people(logs[number]) > 1 else None
+    return [_value(log, members, logs, predicted) for members in by_policy.values()]
+
+
+def _value(
+    log: Log, members: Sequence[Run], logs: Mapping[int, Log], predicted: Mapping[int, Matrix | None]
+) -> PolicyValue:
+    curves: dict[str, list[Vector]] = {name: [] for name in ESTIMATORS}
+    for spec, done in ((each.spec, each.result) for each in members):
+        on, rewards = logs[spec.number], predicted[spec.number]
+        curves["snips"].append(snips(on, done.propensities).curve)
+        if rewards is not None:
+            curves["dr"].append(dr(on, done.propensities, predictions=rewards).curve)
+        elif spec.number == 0:
+            curves["dr"].append(np.full(on.rounds, np.nan))
+    own = members[0]
+    return PolicyValue(
+        policy=own.spec.policy,
+        identity=own.spec.identity,
+        curves={name: tuple(listed) for name, listed in curves.items()},
+        weights=weights(log, own.result.propensities),
+        diagnostics=weight_diagnostics(log, own.result.propensities),
+        matches=own.result.matches,
+        seconds=own.result.seconds,
+    )
+
+
+def _people(log: Log) -> int:
+    return len(np.unique(log.groups if log.origins is None else log.origins))

@@ -1,0 +1,56 @@
+"""Figures from elsewhere beside those of the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pfnts.experiments.report import sections as default
+from pfnts.experiments.report.page import Part
+from pfnts.experiments.report.sections import Section
+from pfnts.experiments.report.tables import Table
+from pfnts.experiments.spec import PolicySpec
+
+
+@dataclass(frozen=True)
+class Footer:
+    """A row below a table of regret."""
+
+    name: str
+    """What it is."""
+    figures: Mapping[str, float]
+    """By scenario."""
+    note: str
+    """Where they come from."""
+
+
+class Companion:
+    """What a report shows beside the runs; this one has nothing to add."""
+
+    name = ""
+    """Whose figures they are, in a word."""
+    titles: Sequence[str] = (default.SYNTHETIC, default.OPENML, default.OTHER)
+    """Headings under which scenarios are listed."""
+
+    def family(self, scenario: str) -> str:
+        """Which of the headings a scenario stands under."""
+        return default.family(scenario)
+
+    def figure(self, policy: PolicySpec, scenario: str, horizon: int) -> float | None:  # noqa: ARG002
+        """Regret to be shown below ours."""
+        return None
+
+    def footers(self, section: Section) -> list[Footer]:  # noqa: ARG002
+        """Rows to be shown below the policies."""
+        return []
+
+    def parts(self, sections: Sequence[Section]) -> list[Part]:  # noqa: ARG002
+        """Parts of the page after the comparisons."""
+        return []
+
+    def tables(self, sections: Sequence[Section]) -> dict[str, tuple[list[Table], str]]:  # noqa: ARG002
+        """Tables to be written, with their numbers as CSV, by the name of the file."""
+        return {}
+
+
+NONE = Companion()

@@ -1,0 +1,147 @@
+"""Policies whose models are fitted from scratch as the history grows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pfnts.arms.schedule import check_refresh, next_refresh
+from pfnts.contexts import Schema
+from pfnts.events import Label
+from pfnts.policies.base import Policy
+from pfnts.policies.decision import Matrix, Vector
+from pfnts.posterior import GaussianPosterior
+
+M = TypeVar("M")
+Arms = NDArray[np.int64]
+
+REFRESH = 1.14
+"""Refits 56 times from 10 to 10,000 rows; the paper's rule, whenever ceil(8 ln t) grows, refits 55 times."""
+
+
+@dataclass
+class _Fitted(Generic[M]):
+    """A model, the number of rows it was fitted to, and the number it has taken in by now."""
+
+    model: M
+    point: int
+    learned: int
+
+
+class RefittingPolicy(Policy, Generic[M]):
+    """A policy that refits its models when the history has grown by a factor, and when an arm leaves warm-up.
+
+    After t rows the model of an arm is that of the first r: r is the last refresh point up to t, or the row
+    that ended the arm's warm-up if it came later. Its randomness is seeded by r and the arm. So it follows
+    from the rows alone, and is not fitted before it is asked for.
+
+    Parameters
+    ----------
+    arms
+        Number of arms, or their labels.
+    shared
+        Whether one model answers for all arms.
+    refresh
+        How much the history of all arms grows before the models are refitted.
+    warmup, explore, schema
+        See `Policy`; warmup must be at least 1.
+    """
+
+    def __init__(
+        self,
+        arms: int | Sequence[Label],
+        *,
+        shared: bool,
+        refresh: float,
+        warmup: int,
+        explore: float,
+        schema: Schema | Mapping[str, Any] | None,
+    ) -> None:
+        if warmup < 1:
+            raise ValueError(f"warmup must be at least 1, a model needs a reward of each arm, got {warmup}")
+        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
+        self._shared = shared
+        self._refresh = check_refresh(refresh)
+
+    def posterior(self, contexts: Any) -> GaussianPosterior:
+        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
+
+        An arm in warm-up that no model answers for is taken to be like a reward of any arm.
+        """
+        with self._lock:
+            rows = self._encode(contexts)
+            history = self._model(rows.X.shape[1])
+            if not self._warm_since:
+                raise ValueError(
+                    f"posterior needs an arm with {self._warmup} rewards (warmup), update the policy first"
+                )
+            posterior = self._posterior(rows.X, history.live)
+            return posterior[0] if rows.single else posterior
+
+    # Hooks. A model is that of one arm, or that of all arms, which goes by the number 0.
+
+    @abstractmethod
+    def _fit(self, arm: int, X: Matrix, arms: Arms, rewards: Vector, *, seed: int) -> M:
+        """Fit a model to rows (n, P) of all arms."""
+
+    def _learn(self, model: M, arm: int, X: Matrix, arms: Arms, rewards: Vector) -> None:
+        """Take further rows of all arms into a model; by default they wait for the refit."""
+
+    @abstractmethod
+    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
+        """Posterior (q, K) at ``X`` (q, P), by `_current`; at least one arm is warm."""
+
+    # When models are fitted.
+
+    def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
+        self._fits: dict[int, _Fitted[M]] = {}
+        self._warm_since: dict[int, int] = {}
+        self._last, self._next = 0, next_refresh(0, self._refresh)
+
+    def _grow(self, n_arms: int) -> bool:  # noqa: ARG002
+        return not self._shared
+
+    def _observe(self, X: Matrix, arms: Arms, rewards: Vector) -> None:  # noqa: ARG002
+        history = self._fold()
+        while self._next <= history.size:
+            self._last, self._next = self._next, next_refresh(self._next, self._refresh)
+        for arm in np.unique(arms).tolist():
+            if arm not in self._warm_since and history.rewarded[arm] >= self._warmup:
+                own = np.flatnonzero(history.arms == arm)
+                self._warm_since[arm] = int(own[self._warmup - 1]) + 1
+
+    def _point(self, arm: int) -> int:
+        """Rows that the model of an arm is fitted to; 0 during a warm-up in which it has none."""
+        if self._shared:
+            return self._newest_point()
+        return max(self._last, self._warm_since[arm]) if arm in self._warm_since else 0
+
+    def _newest_point(self) -> int:
+        return max([self._last, *self._warm_since.values()])
+
+    def _current(self, arm: int) -> M | None:
+        """Give the model that answers for an arm, up to date; None where there is none yet."""
+        point, history, key = self._point(arm), self._fold(), 0 if self._shared else arm
+        if not point:
+            return None
+        X, arms, rewards = history.contexts, history.arms, history.rewards
+        fitted = self._fits.pop(key, None)  # gone if it fails half-way
+        if fitted is None or fitted.point != point:
+            seed = int(np.random.default_rng([point, key]).integers(2**31))
+            model = self._fit(key, X[:point], arms[:point], rewards[:point], seed=seed)
+            fitted = _Fitted(model, point, learned=point)
+        if fitted.learned < history.size:
+            new = slice(fitted.learned, history.size)
+            self._learn(fitted.model, key, X[new], arms[new], rewards[new])
+            fitted.learned = history.size
+        self._fits[key] = fitted
+        return fitted.model
+
+    def _any_reward(self) -> Vector:
+        """Rewards of all arms, which stand in for a model during an arm's warm-up."""
+        return self._fold().rewards[: self._newest_point()]

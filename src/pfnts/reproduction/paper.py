@@ -1,0 +1,176 @@
+"""The paper beside our runs, in the report and in tables of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from pfnts.experiments import FinalRegret, PolicySpec
+from pfnts.experiments.charts import styles_of
+from pfnts.experiments.report.companion import Companion, Footer
+from pfnts.experiments.report.contents import rank_cell
+from pfnts.experiments.report.page import Block, Details, Part
+from pfnts.experiments.report.sections import Section, average_ranks
+from pfnts.experiments.report.tables import Cell, Table, csv_text, spread
+from pfnts.reproduction.published import (
+    DEVIATION,
+    HORIZON,
+    LIBRARIES,
+    LIBRARY,
+    OPENML,
+    REGRET,
+    SYNTHETIC,
+    TUNED,
+)
+
+# A bar is full where our regret is four times the paper's, or a quarter.
+_FULL_BAR = math.log(4)
+
+
+class Paper(Companion):
+    """The figures that the paper prints, and those of public libraries."""
+
+    name = "paper"
+    titles = ("Synthetic tasks of the paper", "OpenML tasks", "More tasks")
+
+    def family(self, scenario: str) -> str:
+        """Which of the paper's tables a scenario is in, if in any."""
+        return self.titles[0 if scenario in SYNTHETIC else 1 if scenario in OPENML else 2]
+
+    def figure(self, policy: PolicySpec, scenario: str, horizon: int) -> float | None:
+        """What the paper reports for the policy, as it comes, on the scenario."""
+        if policy.options or horizon != HORIZON:
+            return None
+        return REGRET.get(policy.name, {}).get(scenario)
+
+    def footers(self, section: Section) -> list[Footer]:
+        """The best of public libraries, where there is one."""
+        known = any(scenario in LIBRARIES for scenario in section.scenarios)
+        if not known or section.horizon != HORIZON or section.axis:
+            return []
+        note = f"{LIBRARY.capitalize()}: the lowest of thirteen settings (three seeds), picked for each task."
+        return [Footer(LIBRARY, LIBRARIES, note)]
+
+    def parts(self, sections: Sequence[Section]) -> list[Part]:
+        """Ranks, then every policy beside its figures in the paper."""
+        by_policy = paper_tables(sections)
+        if not by_policy:
+            return []
+        ranks = paper_ranks(sections)
+        shown: list[Block] = [] if ranks is None else [ranks]
+        for name, table in by_policy.items():
+            first = name == next(iter(by_policy))
+            shown.append(table if first else Details(name, (table,)))
+        return [Part("Beside the paper", tuple(shown), "Paper")]
+
+    def tables(self, sections: Sequence[Section]) -> dict[str, tuple[list[Table], str]]:
+        """The same as files."""
+        by_policy = list(paper_tables(sections).values())
+        if not by_policy:
+            return {}
+        ranks = paper_ranks(sections)
+        rows = [
+            (
+                ours.policy.label,
+                scenario,
+                ours.replications,
+                ours.mean,
+                ours.standard_error,
+                REGRET[name][scenario],
+                DEVIATION[name][scenario],
+            )
+            for name, scenario, ours in _beside(sections)
+        ]
+        header = ("policy", "scenario", "replications", "mean", "standard_error", "paper", "paper_deviation")
+        return {"paper": (by_policy if ranks is None else [ranks, *by_policy], csv_text(header, rows))}
+
+
+PAPER = Paper()
+
+
+def paper_tables(sections: Iterable[Section]) -> dict[str, Table]:
+    """By policy, our regret beside the paper's, wherever it reports one."""
+    rows: dict[str, list[tuple[Cell, ...]]] = {}
+    for name, scenario, ours in _beside(sections):
+        theirs = REGRET[name][scenario]
+        ratio = ours.mean / theirs
+        bar = max(-1.0, min(1.0, math.log(max(ratio, 1e-9)) / _FULL_BAR))
+        rows.setdefault(name, []).append(
+            (
+                Cell(scenario),
+                Cell(spread(ours.mean, ours.standard_error), ours.mean, bold=ours.mean < theirs),
+                Cell(spread(theirs, DEVIATION[name][scenario]), theirs, bold=theirs < ours.mean),
+                Cell(f"{ratio:.2f}", ratio, bar=bar),
+            )
+        )
+    return {
+        name: Table(
+            caption=f"{name}, ours and the paper's: final regret, {HORIZON:,} rounds",
+            header=("scenario", "ours", "paper", "ours / paper"),
+            rows=tuple(listed),
+            notes=(
+                "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints "
+                "behind that sign, which by its size is a standard deviation. Bold: the lower of the two.",
+                *_pilots([name]),
+            ),
+        )
+        for name, listed in rows.items()
+    }
+
+
+def paper_ranks(sections: Iterable[Section]) -> Table | None:
+    """Average rank among the policies and on the scenarios that both have, ours and the paper's."""
+    columns: dict[str, dict[PolicySpec, float]] = {}
+    for section in sections:
+        known = [policy for policy in section.policies if policy.name in REGRET and not policy.options]
+        shared = [
+            scenario
+            for scenario in section.scenarios
+            if all((scenario, p) in section.cells and scenario in REGRET[p.name] for p in known)
+        ]
+        if section.horizon != HORIZON or section.axis or len(known) < 2 or not shared:
+            continue
+        tasks = f"{section.title.split()[0]} ({len(shared)})"
+        ours = {policy: [section.cells[name, policy].mean for name in shared] for policy in known}
+        theirs = {policy: [REGRET[policy.name][name] for name in shared] for policy in known}
+        columns |= {f"{tasks}, ours": average_ranks(ours), f"{tasks}, paper": average_ranks(theirs)}
+    if not columns:
+        return None
+    ranked = {policy: styles_of([policy.name])[0] for column in columns.values() for policy in column}
+    listed = sorted(ranked, key=lambda policy: list(REGRET).index(policy.name))
+    return Table(
+        caption="Average rank among the paper's policies",
+        header=("policy", *columns),
+        rows=tuple(
+            (
+                Cell(policy.label, colour=ranked[policy]),
+                *(rank_cell(column, policy) for column in columns.values()),
+            )
+            for policy in listed
+        ),
+        notes=(
+            "On as many scenarios as the brackets say, those that all these policies have; ties share.",
+            *_pilots([policy.name for policy in listed]),
+        ),
+    )
+
+
+def _beside(sections: Iterable[Section]) -> list[tuple[str, str, FinalRegret]]:
+    return sorted(
+        (
+            (row.policy.name, scenario, row)
+            for section in sections
+            if not section.axis
+            for (scenario, policy), row in section.cells.items()
+            if PAPER.figure(policy, scenario, section.horizon) is not None
+        ),
+        key=lambda pair: (list(REGRET).index(pair[0]), list(REGRET[pair[0]]).index(pair[1])),
+    )
+
+
+def _pilots(names: Iterable[str]) -> list[str]:
+    """Say which policies the paper tuned and we did not."""
+    tuned = [name for name in names if name in TUNED]
+    if not tuned:
+        return []
+    return [f"The paper chose settings of {' and '.join(tuned)} by pilot runs; ours keep their defaults."]

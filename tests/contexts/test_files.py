@@ -1,0 +1,84 @@
+"""Files that are tables, files that are not, and which of their columns describe a row."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pfnts.contexts import Schema, describing, files, read, read_file
+
+
+def test_cells_stay_texts_and_their_kind_is_told_by_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a, b,c,d,e\n1,true, x,2026-03-01,007\n\nNA,FALSE,?,,08\n", encoding="utf-8-sig")
+    table = read_file(path)
+    assert table.names == ("a", "b", "c", "d", "e")
+    assert table["e"] == ["007", "08"]
+    kinds = [column.kind for column in Schema.infer(table).columns]
+    assert kinds == ["numeric", "boolean", "categorical", "date", "numeric"]
+    declared = Schema.of({"a": "numeric", "b": "boolean", "c": ["x"], "d": "date", "e": ["007", "7"]})
+    assert declared.encode(table)[0].tolist() == [1, 1, 1, 20513, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", b"", "t.csv: column names must be there and be distinct, the first line is empty"),
+        ("t.csv", b"a,b,a\n1,2,3\n", r"t.csv: column names .* the header repeats \['a'\]"),
+        ("t.csv", b"a,b\n1,2\n\n3\n", "t.csv: row 2 must have the header's 2 cells, got 1"),
+        ("t.csv", b"a,b\n1,2,3\n", "t.csv: row 1 must have the header's 2 cells, got 3"),
+        ("t.csv", b"a,b\n\xff,2\n", "t.csv: file must be a CSV table in UTF-8, reading it failed"),
+        ("t.csv", b'a,b\n"1,2\n', "t.csv: file must be a CSV table in UTF-8, reading it failed"),
+        ("t.csv.gz", b"a,b\n1,2\n", "t.csv.gz: file must be a CSV table in UTF-8, reading it failed"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-9], "t.csv.gz: file must be a CSV table in UTF-8"),
+        ("t.parquet", b"a,b\n1,2\n", "t.parquet: file must be a Parquet table, reading it failed"),
+    ],
+)
+def test_what_is_no_table_is_refused(name: str, content: bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        read_file(tmp_path / name)
+
+
+def test_no_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"t.csv: file must exist, there is none at"):
+        read_file(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match="is a folder"):
+        read_file(tmp_path)
+
+
+def test_parquet_is_read_by_what_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": [1, 2], "b": ["x", None]}).to_parquet(path)
+    expected = read_file(path)
+    installed = files.find_spec
+    monkeypatch.setattr(files, "find_spec", lambda name: None if name == "pyarrow" else installed(name))
+    other = read_file(path)
+    assert [list(column) for column in other.columns] == [list(column) for column in expected.columns]
+    monkeypatch.setattr(files, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'needs pyarrow; install it with: pip install "pfnts\[bench\]"'):
+        read_file(path)
+
+
+def test_ids_do_not_describe_a_row() -> None:
+    frame = pd.DataFrame(
+        {
+            "Unnamed: 0": range(100),
+            "user": [f"u{i}" for i in range(100)],
+            "session": [f"s{i // 2}" for i in range(100)],
+            "shop_id": [i % 3 for i in range(100)],
+            "city_id": ["a", "b"] * 50,
+            "paid": [i % 2 for i in range(100)],
+            "income": [1000 + 7 * i for i in range(100)],
+            "seen": pd.date_range("2026-03-01", periods=100),
+        }
+    )
+    schema, left_out = describing(read(frame))
+    assert left_out == dict.fromkeys(["Unnamed: 0", "user", "shop_id"], "an id")
+    assert [column.name for column in schema.columns] == ["session", "city_id", "paid", "income", "seen"]
+    assert schema.width == 50 + 2 + 3
+    _, left_out = describing(read(frame), ["income", "seen"], dates=False)
+    assert left_out == {"seen": "a date"}
