@@ -23,16 +23,14 @@ def postgres(tmp_path_factory) -> Iterator[str]:
 
 
 @pytest.fixture
-def database(postgres: str) -> Iterator[str]:
-    """Address of an empty database."""
+def database(postgres: str) -> str:
+    """Address of an empty database; it goes with its server."""
     import psycopg
 
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')
-    yield postgres.replace("/postgres?", f"/{name}?")
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    return postgres.replace("/postgres?", f"/{name}?")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,9 +60,11 @@ class _Server(uvicorn.Server):
         if self._started is not None and self.servers:
             self._started(self.servers[0].sockets[0].getsockname()[1])
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        # Not the parent's: it would raise the signal again after an orderly end.
         self._engine.draining = True
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
 def serve(settings: Settings, *, started: Callable[[int], None] | None = None) -> None:
