@@ -41,7 +41,11 @@ def test_shadow_serves_the_baseline_and_notes_what_the_model_would_have_done(add
     with asking(address) as ask:
         shop(ask, mode="shadow", baseline_arm="b")
         answer = ask_for(ask, "d1").json()
-        assert (answer["arm"], answer["reason"], answer["propensities"]) == ("b", "baseline", {"a": 0, "b": 1})
+        assert (answer["arm"], answer["reason"], answer["propensities"]) == (
+            "b",
+            "baseline",
+            {"a": 0, "b": 1},
+        )
         shadow = ask.engine.store.find("shop", "decided", "d1").data["shadow"]
         assert shadow["reason"] == "warmup"
         assert sum(share for _, share in shadow["propensities"]) == pytest.approx(1)
@@ -101,7 +105,11 @@ def test_a_model_that_is_too_slow_is_answered_for_by_the_baseline_with_its_true_
             begun = time.monotonic()
             answer = ask_for(ask, "d1").json()
             assert time.monotonic() - begun < 2
-        assert (answer["arm"], answer["reason"], answer["propensities"]) == ("a", "fallback", {"a": 1, "b": 0})
+        assert (answer["arm"], answer["reason"], answer["propensities"]) == (
+            "a",
+            "fallback",
+            {"a": 1, "b": 0},
+        )
         assert ask.engine.store.find("shop", "decided", "d1") is not None
         ask.post("/shop/decisions/d1/rewards", {"value": 3})
         assert learned(ask) == [3.0], "a fallback's reward teaches as any other"

@@ -38,6 +38,8 @@ class Limits:
     """Decisions of one question to a model; 1 asks about each by itself."""
     poll: float = 0.1
     """Seconds between looks at the logs of other processes, and at deadlines."""
+    patience: float = 10.0
+    """Seconds that a client may take to send a request."""
     lease: float = 5.0
     """Seconds for which a leader leads without a sign of life."""
 

@@ -21,8 +21,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LARGEST_BODY = 1 << 20
-SLOWEST_BODY = 10.0
-"""Seconds that a client may take to send a body."""
 _PROBES = ("/livez", "/readyz", "/metrics")
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -57,10 +55,12 @@ class Gate:
         What is behind it.
     ring
         The keys.
+    patience
+        Seconds that a client may take to send a body.
     """
 
-    def __init__(self, app: App, ring: KeyRing) -> None:
-        self._app, self._ring = app, ring
+    def __init__(self, app: App, ring: KeyRing, *, patience: float) -> None:
+        self._app, self._ring, self._patience = app, ring, patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -77,7 +77,7 @@ class Gate:
         try:
             headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
             scope.setdefault("state", {})["key"] = await self._admit(scope, headers)
-            body = await _body(headers, receive)
+            body = await _body(headers, receive, patience=self._patience)
         except Refusal as refusal:
             await problem(refusal)(scope, receive, guarded)
             return
@@ -153,14 +153,14 @@ def _credentials(header: str) -> str | None:
     return None
 
 
-async def _body(headers: dict[bytes, str], receive: Receive) -> bytes:
+async def _body(headers: dict[bytes, str], receive: Receive, *, patience: float) -> bytes:
     """Read the whole body, if it is small enough and comes in time."""
     length = headers.get(b"content-length", "0")
     if length.isdigit() and int(length) > LARGEST_BODY:
         raise TooLarge(f"a body must have at most {LARGEST_BODY:,} bytes, got {int(length):,}")
     parts, size = [], 0
     try:
-        async with asyncio.timeout(SLOWEST_BODY):
+        async with asyncio.timeout(patience):
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
@@ -173,5 +173,5 @@ async def _body(headers: dict[bytes, str], receive: Receive) -> bytes:
                 if not message.get("more_body", False):
                     break
     except TimeoutError:
-        raise TooSlow(f"a body must be there within {SLOWEST_BODY:g} seconds") from None
+        raise TooSlow(f"a body must be there within {patience:g} seconds") from None
     return b"".join(parts)

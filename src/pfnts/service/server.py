@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 try:
     import uvicorn
@@ -20,8 +20,6 @@ from pfnts.service.app import create_app
 from pfnts.service.engine import Engine, Limits
 from pfnts.service.store import open_store
 
-_SLOWEST_HEAD = 10.0
-"""Seconds that a client may take to send the head of its first request."""
 _MOST_CONNECTIONS = 2000
 
 
@@ -39,9 +37,11 @@ class Settings:
 class _PatientProtocol(H11Protocol):
     """Closes connections on which no request comes about."""
 
+    patience: ClassVar[float]
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.loop.call_later(_SLOWEST_HEAD, self._close_if_idle)
+        self.loop.call_later(self.patience, self._close_if_idle)
 
     def _close_if_idle(self) -> None:
         if self.cycle is None and not self.transport.is_closing():
@@ -93,7 +93,7 @@ def serve(settings: Settings, *, started: Callable[[int], None] | None = None) -
         create_app(engine),
         host=settings.host,
         port=settings.port,
-        http=_PatientProtocol,
+        http=type("Protocol", (_PatientProtocol,), {"patience": settings.limits.patience}),
         ws="none",
         log_level="warning",
         access_log=False,
