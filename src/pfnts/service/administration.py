@@ -32,12 +32,19 @@ def describe(engine: Engine, live: LiveExperiment) -> dict[str, Any]:
             "holdout": state.holdout,
             "arms": [{"id": arm} for arm in state.arms],
             "removed_arms": sorted(state.removed),
-            "columns": None if state.schema is None else [c.name for c in state.schema.columns],
+            "columns": None if state.schema is None else _columns(state.schema),
             "created": iso(state.created),
             "position": state.position,
             "model": engine.describe_model(live),
             "lag": live.lag,
         }
+
+
+def _columns(schema: Schema) -> list[dict[str, Any]]:
+    return [
+        {"name": column.name, "kind": column.kind, "categories": list(column.categories)}
+        for column in schema.columns
+    ]
 
 
 async def create(engine: Engine, experiment: Experiment) -> tuple[dict[str, Any], bool]:

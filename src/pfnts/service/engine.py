@@ -205,7 +205,7 @@ class Engine:
                 self._news.set()
         if not self.ready:
             found = self.experiments.values()
-            self.ready = all(live.lag == 0 or live.state.schema is None or live.broken for live in found)
+            self.ready = all(live.lag == 0 or live.broken for live in found)
 
     def _take_lead(self) -> None:
         self.epoch = self.store.lead(self.replica, seconds=self.limits.lease)

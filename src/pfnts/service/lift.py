@@ -51,6 +51,8 @@ def lift(contexts: Matrix, rewards: Sequence[float], treated: Sequence[bool], *,
     y, a = np.asarray(rewards, dtype=np.float64), np.asarray(treated, dtype=bool)
     if min(a.sum(), (~a).sum()) < _FEWEST or not 0 < share < 1:
         return None
+    if y[a].std() == 0 or y[~a].std() == 0:  # rewards all alike say nothing about how much they vary
+        return None
     X = _design(contexts)
     fold = np.arange(len(y)) % 2
     outcomes = np.empty((2, len(y)))

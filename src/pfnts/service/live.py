@@ -54,9 +54,11 @@ class LiveExperiment:
 
     @property
     def lag(self) -> int:
-        """Records that the model has not taken in."""
+        """Records that the model has not taken in; 0 as long as there is none to make."""
         version = self.version
-        return self.state.position - (-1 if version is None else version.position)
+        if version is None:
+            return 0 if self.state.schema is None else self.state.position + 1
+        return self.state.position - version.position
 
     def check(self) -> None:
         """Complain if it cannot be served."""

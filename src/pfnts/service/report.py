@@ -106,7 +106,8 @@ def _mean(cell: Cell) -> dict[str, Any]:
     if cell.rewards > 1:
         variance = max(cell.squares - cell.rewards * mean**2, 0.0) / (cell.rewards - 1)
         reach = _Z * math.sqrt(variance / cell.rewards)
-        found |= {"low": mean - reach, "high": mean + reach}
+        # Rewards that are all alike say nothing about how much they vary.
+        found |= {"low": mean - reach, "high": mean + reach} if variance > 0 else {}
     return found
 
 
