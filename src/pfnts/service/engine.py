@@ -193,12 +193,13 @@ class Engine:
     def _follow(self) -> None:
         if self.ready and not self.store.many:
             return
-        for name in self.store.experiments():
+        for name, head in self.store.experiments().items():
             with self._lock:
                 live = self._experiments.get(name)
             if live is None:
                 live = self._load(name)
             before = live.state.position
+            live.head = head
             live.follow()
             if live.state.position != before:
                 self.clock.seen(live.state.time)

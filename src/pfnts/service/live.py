@@ -39,6 +39,8 @@ class LiveExperiment:
         """Why it cannot be served; None while it can."""
         self.refreshed = time.monotonic()
         """When the model last caught up, by the steady clock."""
+        self.head = -1
+        """Last position that the store was seen to have."""
         self.lift: tuple[float, Lift | None] = (float("-inf"), None)
         """The lift over the holdout, and when it was computed, by the steady clock."""
         self.model: Model | None = None
@@ -58,7 +60,7 @@ class LiveExperiment:
         version = self.version
         if version is None:
             return 0 if self.state.schema is None else self.state.position + 1
-        return self.state.position - version.position
+        return max(self.head, self.state.position) - version.position
 
     def check(self) -> None:
         """Complain if it cannot be served."""
