@@ -81,7 +81,9 @@ def test_names_with_scripts_are_shown_and_never_run_and_news_arrive_by_themselve
     until(lambda: service.http.get("/v1/experiments/shop").json()["mode"] == "frozen")
     assert page.evaluate("window.hacked") is None
     assert page.problems == [], "nothing was refused by the policy on content, nothing failed"
-    assert {url.split("/")[2] for url in page.asked if not url.startswith("data:")} == {service.url.split("/")[2]}
+    assert {url.split("/")[2] for url in page.asked if not url.startswith("data:")} == {
+        service.url.split("/")[2]
+    }
     for settings in ({"viewport": {"width": 360, "height": 740}}, {"color_scheme": "dark"}):
         other = open_page(browser, service, **settings)
         other.get_by_role("heading", name="shop").wait_for()

@@ -14,7 +14,7 @@ from pfnts.service.engine import Engine
 from pfnts.service.errors import Conflict, Invalid, NotFound, Unavailable
 from pfnts.service.experiment import ExperimentState
 from pfnts.service.live import LiveExperiment
-from pfnts.service.schemas import Experiment, ExperimentChange, ImportRequest
+from pfnts.service.schemas import Experiment, ExperimentChange, ImportedRow, ImportRequest
 from pfnts.service.store import Draft, Record, StoreUnavailableError
 
 _TRIES = 5
@@ -49,7 +49,7 @@ def _columns(schema: Schema) -> list[dict[str, Any]]:
 
 async def create(engine: Engine, experiment: Experiment) -> tuple[dict[str, Any], bool]:
     """Begin an experiment; the same again is fine, another one of the same name is a conflict."""
-    _check(experiment)
+    await asyncio.to_thread(_check, experiment)  # a policy is made, and weights may have to be read
     settings = experiment.model_dump(mode="json", by_alias=True)
     draft = Draft(
         experiment.name, "created", experiment.name, engine.clock.now(), {"settings": settings}, new=True
@@ -118,22 +118,7 @@ async def import_rows(engine: Engine, name: str, wanted: ImportRequest) -> dict[
             await fix_schema(engine, live, wanted.rows[0].context)
         except ValueError as error:
             raise Invalid(f"row 1: {error}", field="rows") from error
-    rule = live.state.settings.reward
-    for number, row in enumerate(wanted.rows, 1):
-        if row.arm not in live.state.arms:
-            raise Invalid(
-                f"row {number}: arm must be one of {live.state.arms}, got {row.arm!r}", field="rows"
-            )
-        if not rule.min <= row.value <= rule.max:
-            raise Invalid(
-                f"row {number}: value must be from {rule.min:g} to {rule.max:g}, got {row.value:g}",
-                field="rows",
-            )
-        try:
-            assert live.state.schema is not None
-            live.state.schema.encode(row.context)
-        except ValueError as error:
-            raise Invalid(f"row {number}: {error}", field="rows") from error
+    await asyncio.to_thread(_check_rows, live.state, wanted.rows)
     now = engine.clock.now()
     entries = [
         Draft(
@@ -149,6 +134,21 @@ async def import_rows(engine: Engine, name: str, wanted: ImportRequest) -> dict[
     records = await write(engine, entries)
     taken = sum(record is not None for record in records)
     return {"import_id": wanted.import_id, "learned": taken, "duplicate": len(records) - taken}
+
+
+def _check_rows(state: ExperimentState, rows: list[ImportedRow]) -> None:
+    """Complain about the first row that does not fit."""
+    rule, schema = state.settings.reward, state.schema
+    assert schema is not None
+    for number, row in enumerate(rows, 1):
+        try:
+            if row.arm not in state.arms:
+                raise ValueError(f"arm must be one of {state.arms}, got {row.arm!r}")
+            if not rule.min <= row.value <= rule.max:
+                raise ValueError(f"value must be from {rule.min:g} to {rule.max:g}, got {row.value:g}")
+            schema.encode(row.context)
+        except ValueError as error:
+            raise Invalid(f"row {number}: {error}", field="rows") from error
 
 
 async def erase_unit(engine: Engine, name: str, unit: str) -> dict[str, Any]:

@@ -50,6 +50,26 @@ def create_app(engine: Engine) -> FastAPI:
     return app
 
 
+def _link(paths: dict[str, Any]) -> None:
+    """Say which answers name what other requests are about."""
+    created = paths["/v1/experiments"]["post"]["responses"]["201"].setdefault("links", {})
+    for path, methods in paths.items():
+        for operation in methods.values():
+            if path.startswith("/v1/experiments/{experiment}"):
+                name = operation["operationId"]
+                created[name] = {"operationId": name, "parameters": {"experiment": "$response.body#/name"}}
+    root = "/v1/experiments/{experiment}/decisions"
+    paths[root]["post"]["responses"]["200"]["links"] = {
+        "reward": {
+            "operationId": paths[f"{root}/{{decision}}/rewards"]["post"]["operationId"],
+            "parameters": {
+                "experiment": "$request.path.experiment",
+                "decision": "$response.body#/decision_id",
+            },
+        }
+    }
+
+
 def _openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         schema = get_openapi(
@@ -59,5 +79,6 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         parts.setdefault("schemas", {})["Problem"] = problems.SCHEMA
         parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         schema["security"] = [{"key": []}]
+        _link(schema["paths"])
         app.openapi_schema = schema
     return app.openapi_schema

@@ -18,6 +18,7 @@ from pfnts.service.errors import NotFound
 from pfnts.service.inference import Inference
 from pfnts.service.live import LiveExperiment
 from pfnts.service.metrics import Metrics
+from pfnts.service.model import StoppedError
 from pfnts.service.store import FencedError, Record, Store, StoreUnavailableError
 from pfnts.service.writer import Health, Writer
 
@@ -151,7 +152,7 @@ class Engine:
         self._news.set()
 
     def _load(self, name: str) -> LiveExperiment:
-        loaded = LiveExperiment(name, self.store)
+        loaded = LiveExperiment(name, self.store, self._stopping.is_set)
         with self._lock:
             live = self._experiments.setdefault(name, loaded)
         self.clock.seen(live.state.time)
@@ -186,6 +187,8 @@ class Engine:
             log.warning("%s", error)
         except StoreUnavailableError as error:
             self.health.failed(error)
+        except StoppedError:
+            pass
         except Exception:
             log.exception("unexpected failure in %s", threading.current_thread().name)
             time.sleep(0.1)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pfnts.events import Event
 from pfnts.service.errors import Unavailable
 from pfnts.service.experiment import ExperimentState
 from pfnts.service.lift import Lift
-from pfnts.service.model import Model, Version
+from pfnts.service.model import Model, StoppedError, Version
 from pfnts.service.store import Record, Store
 
 log = logging.getLogger("pfnts.service")
@@ -29,10 +29,13 @@ class LiveExperiment:
         Of an experiment in the store.
     store
         Where its log is.
+    stopping
+        Says whether learning should be given up.
     """
 
-    def __init__(self, name: str, store: Store) -> None:
+    def __init__(self, name: str, store: Store, stopping: Callable[[], bool] = lambda: False) -> None:
         self.name = name
+        self._stopping = stopping
         self._store = store
         self.lock = threading.RLock()
         self.broken: str | None = None
@@ -92,22 +95,24 @@ class LiveExperiment:
             self._reload = False
             self._load_again()
             return True
+        if self.state.schema is None or self.broken is not None:
+            return False
+        # Made without the lock: weights may have to be read.
+        model = self.model or Model(self.state.make_policy, self._stopping)
         with self.lock:
-            if self.state.schema is None or self.broken is not None:
-                return False
-            if self.model is None:
-                self.model = Model(self.state.make_policy)
             events, self._backlog = self._backlog, []
             position, fingerprint = self.state.position, self.state.fingerprint
-            model = self.model
         if model.serving.position == position:
             return False
         try:
             model.learn(events, position, fingerprint)
+        except StoppedError:
+            raise
         except Exception as error:
             # The log is what it is; a model that cannot take it in must not pretend to.
             log.exception("the model of %r cannot learn position %d", self.name, position)
             self.broken = f"its model cannot take in the log ({error})"
+        self.model = model
         self.refreshed = time.monotonic()
         return True
 
@@ -138,7 +143,7 @@ class LiveExperiment:
         fold_rest()
         model = None
         if state.schema is not None:
-            model = Model(state.make_policy)
+            model = Model(state.make_policy, self._stopping)
             learned, position = len(events), state.position
             model.learn(list(events), position, state.fingerprint)
             del events[:learned]

@@ -9,6 +9,13 @@ from dataclasses import dataclass, field, replace
 from pfnts.events import Event
 from pfnts.policies import Policy
 
+_AT_ONCE = 250
+"""Events that are learned before it is asked again whether to go on."""
+
+
+class StoppedError(RuntimeError):
+    """Learning was given up half-way, because the process is about to end."""
+
 
 @dataclass(frozen=True)
 class Version:
@@ -28,9 +35,12 @@ class Model:
     ----------
     make
         Makes a policy that has seen nothing.
+    stopping
+        Says whether learning should be given up, because the process is about to end.
     """
 
-    def __init__(self, make: Callable[[], Policy]) -> None:
+    def __init__(self, make: Callable[[], Policy], stopping: Callable[[], bool] = lambda: False) -> None:
+        self._stopping = stopping
         self.serving = Version(make(), -1, "")
         """The copy that answers; swapped in whole."""
         self._spare = Version(make(), -1, "")
@@ -41,10 +51,13 @@ class Model:
         if not events:
             self.serving = replace(self.serving, position=position, fingerprint=fingerprint)
             return
+        waiting = [*self._missed, *events]
         with self._spare.lock:
-            self._spare.policy.append([*self._missed, *events])
-            self._missed = []
-            self._spare.policy.catch_up()
+            for first in range(0, len(waiting), _AT_ONCE):
+                if self._stopping():
+                    raise StoppedError("learning was given up; the log has everything")
+                self._spare.policy.append(waiting[first : first + _AT_ONCE])
+                self._spare.policy.catch_up()
         retired = self.serving
         self.serving = replace(self._spare, position=position, fingerprint=fingerprint)
         self._spare, self._missed = retired, list(events)

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
+from starlette.routing import Match, Route
 
 from pfnts.service.errors import Refusal
 from pfnts.service.store import StoreUnavailableError
@@ -72,6 +73,15 @@ def _response(
     return JSONResponse(content, status, headers=extra, media_type=MEDIA_TYPE)
 
 
+def _methods(request: Request) -> list[str]:
+    """What an address can be asked for."""
+    found = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            found |= route.methods or set()
+    return sorted(found)
+
+
 def install(app: FastAPI) -> None:
     """Make every error of an application a problem document."""
 
@@ -99,9 +109,12 @@ def install(app: FastAPI) -> None:
         return _response(422, "Invalid", detail, {"field": first["field"], "errors": found})
 
     @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> JSONResponse:
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
         title = _TITLES.get(error.status_code, "Error")
-        return _response(error.status_code, title, str(error.detail), headers=dict(error.headers or {}))
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(_methods(request))
+        return _response(error.status_code, title, str(error.detail), headers=headers)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -51,13 +51,18 @@ def _context(context: Any) -> Any:
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_printable)]
-Unit = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
+_NO_CONTROL = r"^[^\x00-\x1f\x7f-\x9f]*$"
+Label = Annotated[
+    str, StringConstraints(min_length=1, max_length=100, pattern=_NO_CONTROL), AfterValidator(_printable)
+]
+Unit = Annotated[
+    str, StringConstraints(min_length=1, max_length=200, pattern=_NO_CONTROL), AfterValidator(_printable)
+]
 Number = Annotated[FiniteFloat, Field(strict=True, ge=-LARGEST, le=LARGEST)]
 _VALUE = {
     "anyOf": [
         {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
-        {"type": "string", "maxLength": 1000},
+        {"type": "string", "maxLength": 1000, "pattern": _NO_CONTROL},
         {"type": "boolean"},
         {"type": "null"},
     ]
@@ -70,6 +75,7 @@ Context = Annotated[
             "oneOf": [
                 {
                     "type": "object",
+                    "propertyNames": {"minLength": 1, "maxLength": 100, "pattern": _NO_CONTROL},
                     "additionalProperties": _VALUE,
                     "minProperties": 1,
                     "maxProperties": MOST_COLUMNS,
@@ -197,4 +203,4 @@ class ImportRequest(_Strict):
 
     import_id: Id
     """The same rows under the same id count once."""
-    rows: Annotated[list[ImportedRow], Field(min_length=1, max_length=5000)]
+    rows: Annotated[list[ImportedRow], Field(min_length=1, max_length=1000)]

@@ -14,15 +14,16 @@ from pfnts.service.problems import responses
 from pfnts.service.routes.access import TheEngine
 
 router = APIRouter(tags=["system"], responses=responses())
+_OPEN: dict[str, Any] = {"security": []}  # to this machine; others need a key here, too
 
 
-@router.get("/livez")
+@router.get("/livez", openapi_extra=_OPEN)
 async def live() -> dict[str, str]:
     """Whether the process is alive; if this fails, start it again."""
     return {"status": "ok"}
 
 
-@router.get("/readyz")
+@router.get("/readyz", openapi_extra=_OPEN)
 async def ready(engine: TheEngine) -> Any:
     """Whether requests should be sent here; if not, why."""
     reasons = engine.why_not_ready()
@@ -33,7 +34,7 @@ async def ready(engine: TheEngine) -> Any:
     return JSONResponse(content, 503, headers={"Retry-After": "1"}, media_type="application/problem+json")
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", response_class=PlainTextResponse, openapi_extra=_OPEN)
 async def metrics(engine: TheEngine) -> PlainTextResponse:
     """Counters and gauges in the text format of Prometheus."""
     return PlainTextResponse(engine.metrics.text(_gauges(engine)), media_type="text/plain; version=0.0.4")
