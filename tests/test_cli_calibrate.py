@@ -28,7 +28,13 @@ def test_table_and_files(tmp_path: Path) -> None:
     assert "n = 256" in text
     assert "n = 1,024" not in text
     written = sorted(path.name for path in out.iterdir() if path.is_file())
-    assert written == ["coverage.csv", "coverage.md", "coverage.png", "coverage_times.csv"]
+    assert written == [
+        "coverage.csv",
+        "coverage.md",
+        "coverage.png",
+        "coverage_length.png",
+        "coverage_times.csv",
+    ]
     assert (out / "coverage.png").stat().st_size > 10_000
 
 

@@ -69,7 +69,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "own_broken.py").write_text("import no_such_library\n")
     (tmp_path / "own_package").mkdir()
     (tmp_path / "own_package" / "__init__.py").write_text("from own_package.inner import Sticky\n")
-    (tmp_path / "own_package" / "inner.py").write_text(POLICY)
+    (tmp_path / "own_package" / "inner.py").write_text("from . import helper\n" + POLICY)
+    (tmp_path / "own_package" / "helper.py").write_text("import own_beside\n")
+    (tmp_path / "own_beside.py").write_text("RATE = 1.0\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
@@ -150,6 +152,8 @@ def spec(name: str = "own_policy.Sticky", scenario: str = "own_scenario.COINS") 
         ("own_policy.py", spec()),
         ("own_scenario.py", spec()),
         ("own_package/inner.py", spec("own_package.Sticky", "linear")),
+        ("own_package/helper.py", spec("own_package.Sticky", "linear")),
+        ("own_beside.py", spec("own_package.Sticky", "linear")),
         (
             "own_backbone.py",
             RunSpec("linear", PolicySpec.of("pfn-ts", backbone="own_backbone.Mine"), 20, 0, 1),

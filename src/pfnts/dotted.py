@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
+from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,7 +49,7 @@ def find(name: str, *, kind: str) -> Any:
 
 
 def sources(names: Iterable[str]) -> str | None:
-    """Hash the files behind those names that are dotted; None where none is.
+    """Hash the files behind those names that are dotted, with what they import beside them; None for none.
 
     A file is read once in a process, like the module itself: Python does not see a later change either.
 
@@ -80,15 +82,36 @@ def _module(name: str, *, kind: str) -> ModuleType:
 
 @cache
 def _digest(name: str) -> str:
-    found, module = find(name, kind="name"), _module(name, kind="name")
-    # A package may offer what one of its modules defines: then both files count.
-    made = getattr(found if isinstance(found, type) else type(found), "__module__", "")
-    inside = made.split(".")[0] == module.__name__.split(".")[0]
-    files = [
-        getattr(sys.modules.get(each), "__file__", None) for each in (module.__name__, made if inside else "")
-    ]
-    contents = [Path(file).read_bytes() for file in dict.fromkeys(files) if file]
-    return hashlib.sha256(b"\0".join(contents)).hexdigest()
+    find(name, kind="name")
+    module = _module(name, kind="name")
+    found: dict[str, Path] = {}
+    _follow(module, _home(module), found)
+    return hashlib.sha256(b"\0".join(found[key].read_bytes() for key in sorted(found))).hexdigest()
+
+
+def _follow(module: ModuleType | None, home: Path, found: dict[str, Path]) -> None:
+    """Collect the file of a module and of those that it imports from the same folder, by their names."""
+    file = Path(getattr(module, "__file__", None) or "/")
+    if module is None or module.__name__ in found or file.suffix != ".py" or not file.is_relative_to(home):
+        return
+    found[module.__name__] = file
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parent = resolve_name("." * node.level + (node.module or ""), module.__package__)
+            names = [parent, *(f"{parent}.{alias.name}" for alias in node.names)]
+        for name in names:
+            _follow(sys.modules.get(name), home, found)
+
+
+def _home(module: ModuleType) -> Path:
+    """The folder beside which the user's own modules are; of an installed one its own alone."""
+    top = sys.modules[module.__name__.split(".")[0]]
+    file = Path(getattr(top, "__file__", None) or "/")
+    inside = file.parent if file.name == "__init__.py" else file
+    return inside if inside.parent.name in ("site-packages", "dist-packages", "src") else inside.parent
 
 
 def _place(module: ModuleType) -> str:

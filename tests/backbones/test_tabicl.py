@@ -63,7 +63,7 @@ def test_network_is_loaded_once_per_process(
     load("tabicl", weights=tabicl_checkpoint).sequence(X, y).means(queries, SIZES)
 
 
-def test_network_does_not_hold_on_to_a_snapshot(tabicl_checkpoint: Path, rng: Generator) -> None:
+def test_network_does_not_hold_on_to_a_fit(tabicl_checkpoint: Path, rng: Generator) -> None:
     X, y, queries = table(rng)
     backbone = load("tabicl", weights=tabicl_checkpoint)
     backbone.sequence(X, y).means(queries, SIZES)
@@ -71,7 +71,7 @@ def test_network_does_not_hold_on_to_a_snapshot(tabicl_checkpoint: Path, rng: Ge
 
 
 @pytest.mark.parametrize(("cache", "floats"), [("kv", 2 * 2 * 32), ("repr", 32)])
-def test_shelf_counts_what_a_cache_takes(
+def test_cache_counts_what_a_cache_takes(
     tabicl_checkpoint: Path, rng: Generator, cache: str, floats: int
 ) -> None:
     # A row takes keys and values of 32 floats in both blocks of the last stage, or 32 floats before them.
@@ -79,9 +79,9 @@ def test_shelf_counts_what_a_cache_takes(
     backbone = load("tabicl", weights=tabicl_checkpoint, cache=cache)
     sequence = backbone.sequence(X, y)
     sequence.means(queries, [20])
-    small = backbone._shelf.held
+    small = backbone._fits.held
     sequence.means(queries, [40])
-    assert backbone._shelf.held - 2 * small == 20 * floats * 4
+    assert backbone._fits.held - 2 * small == 20 * floats * 4
 
 
 def test_nothing_is_kept_without_memory_for_it(tabicl_checkpoint: Path, rng: Generator) -> None:
@@ -89,7 +89,7 @@ def test_nothing_is_kept_without_memory_for_it(tabicl_checkpoint: Path, rng: Gen
     kept, unkept = (load("tabicl", weights=tabicl_checkpoint, cache_gb=gb) for gb in (1.0, 0.0))
     means = [backbone.sequence(X, y).means(queries, SIZES) for backbone in (kept, unkept)]
     np.testing.assert_array_equal(*means)
-    assert unkept._shelf.held == 0
+    assert unkept._fits.held == 0
 
 
 def test_constant_targets_keep_their_size_as_scale(tabicl_checkpoint: Path, rng: Generator) -> None:

@@ -76,7 +76,7 @@ def test_network_is_loaded_once_per_process(
     load("tabpfn", weights=weights).sequence(X, y).means(queries, SIZES)
 
 
-def test_shelf_counts_keys_and_values(weights: Path, rng: Generator) -> None:
+def test_cache_counts_keys_and_values(weights: Path, rng: Generator) -> None:
     from pfnts.backbones.tabpfn import OVERHEAD
 
     X, y, queries = table(rng)
@@ -84,7 +84,7 @@ def test_shelf_counts_keys_and_values(weights: Path, rng: Generator) -> None:
     sequence = backbone.sequence(X, y)
     sequence.means(queries, [60])
     # 12 layers keep one head of 32 floats for keys and one for values, in each column of tokens.
-    columns, rest = divmod(backbone._shelf.held - OVERHEAD, 60 * 12 * 2 * 32 * 4)
+    columns, rest = divmod(backbone._fits.held - OVERHEAD, 60 * 12 * 2 * 32 * 4)
     assert rest == 0
     assert columns > 1
 

@@ -11,6 +11,7 @@ from pfnts.environments import synthetic
 from pfnts.experiments import score_backbone
 from pfnts.experiments.backbone_scores import LEVELS, drift, planned, r2
 from pfnts.experiments.heldout_functions import FUNCTIONS
+from pfnts.experiments.real_tables import TABLES
 from pfnts.scores import crps
 
 ORACLE = LinearBackbone(precision=1.0, noise=1.0, standardize=False)
@@ -154,3 +155,29 @@ def test_levels_hold_the_interval_s_ends() -> None:
 def test_mistakes_are_named(options: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         next(score_backbone(LinearBackbone(), **options))
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_real_tables_are_as_described_and_never_ask_about_rows_shown(name: str) -> None:
+    table = TABLES[name]
+    draw, longer = (table.draw(size, number=0, seed=1) for size in (20, table.largest))
+    assert draw.X.shape == (20, table.n_features)
+    assert len(longer.y) + len(longer.queries) == table.rows
+    np.testing.assert_array_equal(longer.X[:20], draw.X)
+    shown = {row.tobytes() for row in np.column_stack([longer.X, longer.y])}
+    assert sum(row.tobytes() in shown for row in np.column_stack([longer.queries, longer.outcomes])) <= 1
+    with pytest.raises(ValueError, match=f"at most {table.largest}"):
+        table.draw(table.largest + 1, number=0, seed=1)
+
+
+def test_a_real_table_is_scored_beside_the_best_regressor() -> None:
+    (score,) = score_backbone(LinearBackbone(), functions=["wine"], sizes=[64, 256], draws=1)
+    assert score.size == 64
+    assert 0.8 < score.reference <= 1
+    assert 0.3 < score.r2 < 1
+    assert math.isnan(score.least_crps)
+
+
+def test_intervals_of_the_mean_cover_where_they_are_right() -> None:
+    (score,) = score_backbone(ORACLE, functions=["linear-10"], sizes=[64], draws=20)
+    assert math.isnan(score.mean_coverage) or 0.9 < score.mean_coverage < 0.99

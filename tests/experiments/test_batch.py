@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pfnts import environments
-from pfnts.experiments import FailedRunsError, Job, PolicySpec, Run, RunStore, job, plan, run_all
+from pfnts.experiments import FailedRunsError, Job, PolicySpec, Run, RunStore, job, plan, prepare, run_all
 from pfnts.experiments import simulations as runner_module
 from pfnts.experiments import spec as spec_module
 from pfnts.experiments.jobs import Failure
@@ -99,12 +99,12 @@ def test_other_table_of_the_same_name_is_refused_beside_the_first(tmp_path: Path
     specs = plan(
         scenarios=["openml-adult"], policies=[PolicySpec("uniform")], horizon=25, replications=1, seed=3
     )
-    assert len(list(run_all(specs, inputs=data, store=store))) == 1
-    assert len(list(run_all(specs, inputs=data, store=store))) == 1
+    assert len(list(run_all(prepare(specs, inputs=data), store=store))) == 1
+    assert len(list(run_all(prepare(specs, inputs=data), store=store))) == 1
     (data / "adult.csv").write_text(TABLE + "3,b,c\n")
     more = plan(scenarios=["openml-adult"], policies=[PolicySpec("ts")], horizon=25, replications=1, seed=3)
     with pytest.raises(OtherDataError, match=r"openml-adult must be the same data in all runs of .*folder"):
-        list(run_all(more, inputs=data, store=store))
+        list(run_all(prepare(more, inputs=data), store=store))
     assert len(list(store)) == 1
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
-from pfnts.encodings.track import Snapshot
 
 from pfnts.backbones import LinearBackbone
-from pfnts.experiments import LocalEngine, RunStore, calibration
+from pfnts.encodings.track import Snapshot
+from pfnts.experiments import LocalEngine, RunStore, calibration, coverage_figure, run_all
 from pfnts.experiments.calibration import (
     SIZES,
     TASKS,
@@ -23,13 +23,9 @@ from pfnts.experiments.calibration import (
     backbone_intervals,
     calibrate,
     draw_history,
+    plan_coverage,
 )
-from pfnts.experiments.calibration_report import (
-    by_method,
-    coverage_figure,
-    coverage_markdown,
-    write_calibration,
-)
+from pfnts.experiments.report.coverage import read_coverage, write_calibration
 from pfnts.posterior import SubCLT
 
 ROWS = [
@@ -149,13 +145,8 @@ def test_every_method_meets_the_same_histories_and_every_replication_another() -
 
 def test_listener_hears_of_every_replication() -> None:
     heard: list[tuple[str, int]] = []
-    calibrate(
-        backbones=["linear"],
-        bart=False,
-        sizes=[16],
-        replications=2,
-        listener=lambda job, done, share: heard.append((job.spec.task, done)),
-    )
+    specs = plan_coverage(backbones=["linear"], bart=False, sizes=[16], replications=2, seed=42)
+    list(run_all(specs, listener=lambda job, done, share: heard.append((job.spec.task, done))))
     assert heard == [(task, number) for task in TASKS for number in (0, 1, 2)]
 
 
@@ -227,7 +218,7 @@ def test_rows_as_csv_and_markdown(tmp_path: Path) -> None:
     with (tmp_path / "coverage.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert [(line["task"], line["size"]) for line in lines] == [(row.task, str(row.size)) for row in ROWS]
-    text = coverage_markdown(ROWS)
+    text = (tmp_path / "coverage.md").read_text()
     assert "| linear | BART | 0.900 ± 0.020 | 0.900 ± 0.020 |" in text
     assert "| friedman | BART | 3.000 ± 0.250 | 3.000 ± 0.250 |" in text
 
@@ -245,16 +236,20 @@ def test_seconds_are_in_a_file_of_their_own(tmp_path: Path) -> None:
     ]
 
 
-def test_groups_keep_the_order_of_the_rows() -> None:
-    assert list(by_method(ROWS)) == [("linear", "BART"), ("friedman", "BART")]
-    assert list(by_method(ROWS)["linear", "BART"]) == [16, 64]
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+    write_calibration(ROWS, tmp_path)
+    again = read_coverage(tmp_path / "coverage.csv")
+    assert [replace(row, seconds=1.0) for row in again] == ROWS
+    (tmp_path / "coverage.csv").write_text("task,size\nlinear,much\n")
+    with pytest.raises(ValueError, match="must be a table of pfnts calibrate"):
+        read_coverage(tmp_path / "coverage.csv")
 
 
 def test_picture_is_written_the_same_twice(tmp_path: Path) -> None:
     first = coverage_figure(ROWS, tmp_path / "a" / "coverage.svg")
     second = coverage_figure(ROWS, tmp_path / "b" / "coverage.svg")
     assert first.read_bytes() == second.read_bytes()
-    for word in ("linear", "friedman", "BART", "mean length"):
+    for word in ("linear", "friedman", "BART", "coverage"):
         assert word in first.read_text(encoding="utf-8")
 
 

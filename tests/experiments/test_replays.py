@@ -9,14 +9,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from pfnts.cli import app
-from pfnts.cli.ope import counts, identity_of, parse_propensity, value_table, weight_table
-from pfnts.experiments import PolicySpec, Run, RunStore, job, run_all
+from pfnts.cli.console import PlainConsole, show
+from pfnts.cli.ope import counts, identity_of, parse_propensity
+from pfnts.experiments import PolicySpec, Run, RunStore, job, prepare, run_all
 from pfnts.experiments import replays as module
-from pfnts.experiments.ope_report import all_gaps, baselines, readable, value_chart, verdict, write_report
+from pfnts.experiments.ope_report import (
+    action_table,
+    all_gaps,
+    baselines,
+    readable,
+    value_chart,
+    value_table,
+    verdict,
+    weight_table,
+    write_report,
+)
 from pfnts.experiments.replays import PolicyValue, ReplaySpec, chosen_identity, plan_replays, values
 from pfnts.ope import Log, WeightDiagnostics, dr, replay, simulated_drinkless, snips
 from pfnts.ope.bootstrap import policy_rng, replicate
@@ -39,7 +49,7 @@ def small() -> Log:
 
 
 def replayed(log: Log, specs: list[ReplaySpec]) -> list[Run]:
-    return list(run_all(specs, inputs=log))
+    return list(run_all(prepare(specs, inputs=log)))
 
 
 def planned(log: Log, replicates: int = 2) -> list[ReplaySpec]:
@@ -76,9 +86,9 @@ def test_finished_replays_are_read_and_not_run_again(
     small: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = RunStore(tmp_path / "kept")
-    first = list(run_all(planned(small, 1), inputs=small, store=store))
+    first = list(run_all(prepare(planned(small, 1), inputs=small), store=store))
     monkeypatch.setattr(module, "replay", lambda *a, **k: pytest.fail("ran a finished replay again"))
-    second = list(run_all(planned(small, 1), inputs=small, store=store))
+    second = list(run_all(prepare(planned(small, 1), inputs=small), store=store))
     for before, after in zip(first, second, strict=True):
         assert before.spec == after.spec
         np.testing.assert_array_equal(before.result.propensities, after.result.propensities)
@@ -86,6 +96,13 @@ def test_finished_replays_are_read_and_not_run_again(
         assert before.result.seconds == after.result.seconds
     assert len(list((tmp_path / "kept").iterdir())) == 4
     assert list(store) == [], "a replay is no simulation"
+
+
+def test_folder_takes_replays_of_several_logs(small: Log, tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    for log in (small, small.first(5)):
+        assert len(list(run_all(prepare(planned(log, 0), inputs=log), store=store))) == 3
+    assert len(store.folders()) == 6
 
 
 def test_key_depends_on_everything_that_decides_the_outcome(small: Log) -> None:
@@ -158,7 +175,7 @@ def test_report_is_one_page_with_all_its_pictures(small: Log, tmp_path: Path) ->
     for gap in all_gaps(found, "snips"):
         low, high = gap.difference.interval()
         assert readable(gap.difference.value, low, high, signed=True) in page
-    assert f">{readable(found[0].final('snips').value, *found[0].final('snips').interval())}<" in page
+    assert readable(found[0].final("snips").value, *found[0].final("snips").interval()) in page
 
 
 def test_report_of_one_policy_without_replicates(small: Log, tmp_path: Path) -> None:
@@ -169,15 +186,16 @@ def test_report_of_one_policy_without_replicates(small: Log, tmp_path: Path) -> 
         write_report(small, [], tmp_path / "page.html", title="none")
 
 
-def test_tables_fit_a_terminal_of_80_columns_uncut(small: Log) -> None:
+def test_tables_fit_a_terminal_of_80_columns_uncut(small: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     long = PolicySpec.of("lin-ts", intercept=False, penalty=0.125, warmup=10)
     specs = [TS, long]
     listed = plan_replays(small, specs, replicates=dict.fromkeys(specs, 2), seed=3)
     found = values(small, replayed(small, listed))
-    console = Console(width=80, record=True, file=io.StringIO())
-    for table in (value_table(found), weight_table(found)):
-        console.print(table)
-    text = console.export_text()
+    file = io.StringIO()
+    monkeypatch.setattr("pfnts.cli.console.terminal", PlainConsole(width=80, file=file))
+    for table in (value_table(found), weight_table(found), action_table(small)):
+        show(table)
+    text = file.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
     for value in found:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,28 +142,74 @@ def test_queries_of_any_number_are_answered_row_by_row(rng: Generator) -> None:
     assert fit.draws(queries[:0]).shape == (0, R)
 
 
-def test_no_draw_is_used_twice_before_all_were(rng: Generator) -> None:
-    policy = make("bf-ts", arms=2, bart=SMALL)
-    X = rng.random((40, P))
-    policy.update(X, arm=[0, 1] * 20, reward=rng.normal(size=40))
-    for _ in range(2):
-        policy.decide(np.tile(X[0], (R, 1)), rng=rng)
-        for k in range(2):
-            assert sorted(policy._order[:, k]) == list(range(R))
-        assert policy._used == R
+def taught(rng: Generator, n: int = 40, **options: Any) -> tuple[Any, np.ndarray]:
+    """A policy with n rewards of two arms, and their contexts."""
+    policy = make("bf-ts", arms=2, bart=SMALL, **options)
+    X = rng.random((n, P))
+    policy.update(X, arm=[0, 1] * (n // 2), reward=rng.normal(size=n))
+    return policy, X
 
 
-def test_propensities_are_shares_of_the_draws_left(rng: Generator) -> None:
-    policy = make("bf-ts", arms=2, bart=SMALL)
-    X = rng.random((40, P))
-    policy.update(X, arm=[0, 1] * 20, reward=rng.normal(size=40))
-    decisions = policy.decide(np.tile(X[0], (30, 1)), rng=rng)
-    values = policy._evaluate(X[:1])[0].values
-    left = [values[policy._order[29:, k], k] for k in range(2)]
-    expected = (left[1][None, :] > left[0][:, None]).mean()
-    np.testing.assert_allclose(decisions[-1].propensities, [1 - expected, expected], atol=1e-9)
-    assert decisions[-1].arm == int(left[1][0] > left[0][0])
-    np.testing.assert_allclose(policy.posterior(X[0]).mean, values.mean(axis=0))
+def arm_draws(policy: Any, x: np.ndarray) -> np.ndarray:
+    """Draws (2, R) of the arms at a context, from the fits themselves."""
+    policy.posterior(x)
+    return np.concatenate([policy._current(k).draws(x[None]) for k in range(2)])
+
+
+def test_propensities_are_the_share_of_pairs_of_draws(rng: Generator) -> None:
+    policy, X = taught(rng)
+    decision = policy.decide(X[0], rng=rng)
+    first, second = arm_draws(policy, X[0])
+    share = (second[None, :] > first[:, None]).mean()
+    np.testing.assert_allclose(decision.propensities, [1 - share, share], atol=1e-9)
+    np.testing.assert_allclose(decision.posterior.mean, [first.mean(), second.mean()])
+    np.testing.assert_allclose(decision.posterior.variance, [first.var(), second.var()])
+
+
+def test_a_decision_compares_one_draw_of_each_arm_picked_by_its_uniforms(rng: Generator) -> None:
+    policy, X = taught(rng)
+    first, second = arm_draws(policy, X[0])
+    uniforms = rng.random((50, 3))
+    mask = np.ones((50, 2), dtype=bool)
+    choices = policy._choose(np.tile(X[0], (50, 1)), (0, 1), mask, uniforms)
+    picked = (uniforms * R).astype(int)
+    np.testing.assert_array_equal(choices.index, second[picked[:, 1]] > first[picked[:, 0]])
+
+
+def test_many_contexts_are_answered_as_one_by_one(rng: Generator) -> None:
+    policy, _ = taught(rng)
+    contexts = rng.random((150, P))
+    together = policy.decide_batch(contexts, rng=np.random.default_rng(2))
+    own = np.random.default_rng(2)
+    singly = [policy.decide(context, rng=own) for context in contexts]
+    assert [d.index for d in together] == [d.index for d in singly]
+    np.testing.assert_array_equal([d.propensities for d in together], [d.propensities for d in singly])
+    np.testing.assert_array_equal(policy.posterior(contexts).mean[149], singly[-1].posterior.mean)
+
+
+def test_rows_up_to_the_next_refit_change_no_answer(rng: Generator) -> None:
+    policy, X = taught(rng, refresh=1.5)
+    before = policy.posterior(X)
+    arms = np.zeros(30, dtype=int)
+    left = policy._unchanged(arms)
+    assert left == 1  # 28 and 42 are refresh points
+    policy.update(X[0], arm=0, reward=9.0)
+    np.testing.assert_array_equal(policy.posterior(X).mean, before.mean)
+    np.testing.assert_array_equal(policy.posterior(X).size, before.size)
+    policy.update(X[0], arm=0, reward=9.0)
+    assert (policy.posterior(X).mean[:, 0] != before.mean[:, 0]).any()
+    assert policy.posterior(X[0]).size.tolist() == [22, 20]
+    policy.add_arm("new")
+    policy.posterior(X[0])
+    assert policy._unchanged(np.array([2])) == 0
+
+
+def test_saved_settings_come_back(rng: Generator, tmp_path: Path) -> None:
+    policy, X = taught(rng, refresh=1.5)
+    policy.save(tmp_path / "policy")
+    loaded = type(policy).load(tmp_path / "policy")
+    assert loaded._settings() == policy._settings()
+    np.testing.assert_array_equal(loaded.posterior(X).mean, policy.posterior(X).mean)
 
 
 @pytest.mark.parametrize(

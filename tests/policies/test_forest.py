@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.policies import make
-from pfnts.policies.ensembles import fit_boosted, fit_forest
+from pfnts.policies.ensembles import BoostingSettings, fit_boosted, fit_forest
 from pfnts.policies.leaf_statistics import LeafStatistics, grouped, lonely_variance
 
 FOREST = {"n_trees": 12, "min_leaf": 2}
-BOOSTED = {"rounds": 12, "learning_rate": 0.3, "max_depth": 4}
+BOOSTED = BoostingSettings(rounds=12, learning_rate=0.3, max_depth=4)
 
 
 def data(rng: Generator, n: int, *, missing: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +73,7 @@ def test_boosted_leaves_and_mean_equal_xgboost(n: int, rng: Generator) -> None:
     X, y = data(rng, n)
     queries, _ = data(rng, 300)
     library = booster(X, y)
-    ensemble = fit_boosted(X, y, **BOOSTED, seed=4)
+    ensemble = fit_boosted(X, y, settings=BOOSTED, seed=4)
     leaves = ensemble.leaves(queries)
     np.testing.assert_array_equal(leaves, library.predict(xgboost.DMatrix(queries), pred_leaf=True))
     mean, variance = ensemble.statistics.moments(leaves)
@@ -85,7 +86,7 @@ def test_boosted_variance_is_that_of_the_residuals_at_each_stage(rng: Generator)
 
     X, y = data(rng, 200)
     library, matrix = booster(X, y), xgboost.DMatrix(X)
-    ensemble = fit_boosted(X, y, **BOOSTED, seed=4)
+    ensemble = fit_boosted(X, y, settings=BOOSTED, seed=4)
     leaves = library.predict(matrix, pred_leaf=True).astype(int)
     _, variance = ensemble.statistics.moments(leaves)
     expected = np.zeros(len(X))
@@ -161,6 +162,54 @@ def test_draws_centre_on_the_posterior_and_learn_between_refits(name: str, layou
         assert after.mean[0] == before.mean[0]
 
 
+@pytest.mark.parametrize("layout", ["disjoint", "joint"])
+def test_the_model_is_a_fit_to_the_rows_of_the_refit_with_later_rows_in_its_leaves(
+    layout: str, rng: Generator
+) -> None:
+    policy = make("rf-ts", arms=2, layout=layout, refresh=2.0, **FOREST)
+    X, y = data(rng, 50)
+    arms = rng.integers(2, size=50)
+    for t in range(50):  # one by one, asked now and then
+        policy.update(X[t], arm=int(arms[t]), reward=y[t])
+        if t in (20, 35, 40):
+            policy.posterior(X[t])
+    found = policy.posterior(X)
+    for k in range(2):
+        key = 0 if layout == "joint" else k
+        own = np.ones(50, dtype=bool) if layout == "joint" else arms == k
+        table = X if layout == "disjoint" else np.concatenate([np.eye(2)[arms], X], axis=1)
+        asked = X if layout == "disjoint" else np.concatenate([np.tile(np.eye(2)[k], (50, 1)), X], axis=1)
+        seed = int(np.random.default_rng([32, key]).integers(2**31))  # 32 is the last refresh point
+        early = own & (np.arange(50) < 32)
+        ensemble = fit_forest(table[early], y[early], **FOREST, seed=seed)
+        for i in np.flatnonzero(own & ~early):
+            ensemble.statistics.observe(ensemble.leaves(table[i : i + 1])[0], y[i])
+        mean, variance = ensemble.statistics.moments(ensemble.leaves(asked))
+        np.testing.assert_array_equal(found.mean[:, k], mean)
+        np.testing.assert_array_equal(found.variance[:, k], variance)
+
+
+@pytest.mark.parametrize("name", ["rf-ts", "xgboost-ts"])
+@pytest.mark.parametrize("layout", ["disjoint", "joint"])
+def test_loaded_policy_with_an_arm_more_says_the_same(
+    name: str, layout: str, rng: Generator, tmp_path: Path
+) -> None:
+    options = FOREST if name == "rf-ts" else {"boosting": BOOSTED}
+    policy = make(name, arms=2, layout=layout, nu=2.0, refresh=1.5, **options)
+    X, y = data(rng, 40)
+    policy.update(X, arm=[0, 1] * 20, reward=y)
+    policy.prefetch(X)
+    policy.decide(X[0], rng=rng)
+    policy.add_arm("new")  # what was prefetched is of trees that did not know it
+    for _ in range(2):
+        policy.save(tmp_path / "policy")
+        loaded = type(policy).load(tmp_path / "policy")
+        assert loaded._settings() == policy._settings()
+        np.testing.assert_array_equal(loaded.posterior(X).mean, policy.posterior(X).mean)
+        np.testing.assert_array_equal(loaded.posterior(X).variance, policy.posterior(X).variance)
+        policy.update(X[:7], arm=["new"] * 7, reward=y[:7])
+
+
 @pytest.mark.parametrize("name", ["rf-ts", "xgboost-ts"])
 def test_exploration_factor_is_not_ignored(name: str) -> None:
     rng = np.random.default_rng(0)
@@ -179,14 +228,26 @@ def test_exploration_factor_is_not_ignored(name: str) -> None:
         ("rf-ts", {"n_trees": 0}, "n_trees must be a positive integer, got 0"),
         ("rf-ts", {"nu": -1.0}, "nu must be a number from 0 on, got -1.0"),
         ("rf-ts", {"warmup": 0}, "warmup must be at least 1"),
-        ("rf-ts", {"refresh": 0.0}, "refresh must be a positive number, got 0.0"),
+        ("rf-ts", {"refresh": 1.0}, "refresh must be a finite number above 1, got 1.0"),
         ("xgboost-ts", {"layout": "one-hot"}, 'layout must be "disjoint" or "joint", got \'one-hot\''),
-        ("xgboost-ts", {"learning_rate": 2.0}, "learning_rate must be above 0 and at most 1, got 2.0"),
     ],
 )
 def test_settings_are_checked(name: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make(name, arms=2, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rounds": 0}, "rounds must be a positive integer, got 0"),
+        ({"learning_rate": 2.0}, "learning_rate must be above 0 and at most 1, got 2.0"),
+        ({"max_depth": 1.5}, "max_depth must be a positive integer, got 1.5"),
+    ],
+)
+def test_boosting_settings_are_checked(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        BoostingSettings(**options)
 
 
 @pytest.mark.parametrize(("name", "module"), [("rf-ts", "sklearn.ensemble"), ("xgboost-ts", "xgboost")])
@@ -197,6 +258,18 @@ def test_a_missing_extra_is_named(name: str, module: str, monkeypatch: pytest.Mo
     with pytest.raises(ImportError, match=r"pfnts\[baselines\]") as caught:
         policy.decide([0.5], rng=np.random.default_rng(0))
     assert isinstance(caught.value.__cause__, ImportError)
+
+
+@pytest.mark.parametrize("name", ["rf-ts", "xgboost-ts"])
+def test_huge_rewards_are_learned_in_any_unit(name: str, rng: Generator) -> None:
+    X, y = rng.random((40, 2)), rng.normal(size=40)
+    posteriors = []
+    for unit in (2.0**200, 2.0**300):
+        policy = make(name, arms=2)
+        policy.update(X, arm=[0, 1] * 20, reward=unit * y)
+        posteriors.append(policy.posterior(X))
+    np.testing.assert_allclose(posteriors[1].mean, 2.0**100 * posteriors[0].mean, rtol=1e-9)
+    np.testing.assert_allclose(posteriors[1].variance, 2.0**200 * posteriors[0].variance, rtol=1e-9)
 
 
 def test_leaves_of_equal_rewards_have_no_negative_variance(rng: Generator) -> None:

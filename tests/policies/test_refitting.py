@@ -1,89 +1,162 @@
-"""When a model is refitted, and what is remembered in between."""
+"""When models are fitted, to which rows, and with which seed."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.random import Generator
-from pfnts.policies.refresh import Announced, RefittingPolicy, refresh_index, rounds_to_refresh
 
-from pfnts.policies.base import Choice, Mask, Matrix
-
-
-class Counting(RefittingPolicy[float]):
-    """Refits by noting when, and evaluates a context as its first feature."""
-
-    name = "counting"
-
-    def __init__(self) -> None:
-        super().__init__(2, refresh=8.0, warmup=1, schema=None)
-        self.refits: list[int] = []
-        self.batches: list[int] = []
-
-    def _refit(self, *, rng: Generator) -> None:
-        self.refits.append(self._history.size)
-
-    def _evaluate(self, X: Matrix) -> list[float]:
-        self.batches.append(len(X))
-        return list(X[:, 0])
-
-    def _decide_at(self, value: float, eligible: Mask, *, rng: Generator) -> Choice:
-        return Choice(int(value > 0.5), np.array([value <= 0.5, value > 0.5], dtype=float))
+from pfnts.arms.schedule import next_refresh
+from pfnts.policies import rules
+from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.refitting import REFRESH, Arms, RefittingPolicy
+from pfnts.posterior import GaussianPosterior
 
 
-def test_refits_whenever_the_index_grows() -> None:
-    policy, rng = Counting(), np.random.default_rng(0)
-    for t in range(1000):
-        policy.update([t / 1000], arm=t % 2, reward=0.0)
-        if t:
-            policy.decide([t / 1000], rng=rng)
-    grown = [t for t in range(2, 1001) if refresh_index(t) > refresh_index(t - 1)]
-    assert policy.refits == grown
+class Means(RefittingPolicy[list[float]]):
+    """The model of an arm is a list of its rewards; fits are noted, and fail on demand."""
+
+    name = "means"
+
+    def __init__(self, arms: int = 2, *, shared: bool = False, refresh: float = REFRESH, warmup: int = 2):
+        super().__init__(arms, shared=shared, refresh=refresh, warmup=warmup, explore=0.0, schema=None)
+        self.fits: list[tuple[int, int, int]] = []
+        self.fails = False
+
+    def _fit(self, arm: int, X: Matrix, arms: Arms, rewards: Vector, *, seed: int) -> list[float]:
+        self.fits.append((arm, len(X), seed))
+        return [] if self._shared else rewards[arms == arm].tolist()
+
+    def _learn(self, model: list[float], arm: int, X: Matrix, arms: Arms, rewards: Vector) -> None:
+        for own, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
+            if self._shared or own == arm:
+                model.append(reward)
+            if self.fails:
+                raise RuntimeError("half-way")
+
+    def _posterior(self, X: Matrix, arms: list[int]) -> GaussianPosterior:
+        models = [self._current(arm) for arm in arms]
+        means = [np.mean(self._any_reward() if model is None else model or [0.0]) for model in models]
+        return GaussianPosterior(
+            mean=np.tile(means, (len(X), 1)), variance=np.ones((len(X), len(arms))), size=1
+        )
+
+    def _choose(self, X: Matrix, arms: list[int], eligible: Mask, uniforms: Matrix) -> Choices:
+        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
+
+    @property
+    def fitted_rows(self) -> list[int]:
+        """Sizes of the fits of arm 0."""
+        return [size for arm, size, _ in self.fits if arm == 0]
 
 
-def test_a_run_of_ten_thousand_rounds_refits_fifty_five_times() -> None:
-    assert refresh_index(10_000) - refresh_index(10) == 55
+def rows(rng: Generator, n: int, arms: int = 2) -> tuple[np.ndarray, list[int], list[float]]:
+    return rng.random((n, 1)), (np.arange(n) % arms).tolist(), rng.normal(size=n).tolist()
 
 
-def test_prefetched_contexts_are_evaluated_in_batches_that_end_at_a_refit() -> None:
-    policy, rng = Counting(), np.random.default_rng(0)
-    policy.update(np.zeros((100, 1)), arm=[0, 1] * 50, reward=[0.0] * 100)
-    contexts = rng.random((100, 1))
-    policy.prefetch(contexts)
-    for context in contexts:
-        decision = policy.decide(context, rng=rng)
-        assert decision.arm == int(context[0] > 0.5)
-        policy.update(context, arm=decision.arm, reward=0.0)
-    assert policy.refits[0] == 100
-    ends = [*policy.refits[1:], 200]
-    assert policy.batches == [end - start for start, end in zip(policy.refits, ends, strict=True)]
+def test_refits_at_the_refresh_points_and_where_warm_up_ends(rng: Generator) -> None:
+    policy = Means()
+    X, arms, rewards = rows(rng, 300)
+    points, wanted = [next_refresh(0, REFRESH)], set()
+    while points[-1] < 300:
+        points.append(next_refresh(points[-1], REFRESH))
+    for t in range(300):
+        policy.update(X[t], arm=arms[t], reward=rewards[t])
+        if t >= 3:
+            policy.posterior(X[t])
+            wanted.add(max(p for p in [3, *points] if p <= t + 1))
+    assert policy.fitted_rows == sorted(wanted)
 
 
-def test_contexts_not_announced_and_repeated_ones_are_found() -> None:
-    announced: Announced[float] = Announced(np.array([[1.0], [1.0], [2.0]]))
-    seen: list[int] = []
-
-    def compute(X: Matrix) -> list[float]:
-        seen.append(len(X))
-        return list(10 * X[:, 0])
-
-    values = [announced.find(np.array([x]), limit=9, compute=compute) for x in (1.0, 2.0, 1.0, 5.0)]
-    assert values == [10, 20, 10, 50]
-    assert seen == [2, 1]
-    announced.forget()
-    announced.find(np.array([2.0]), limit=9, compute=compute)
-    assert seen == [2, 1, 1]
+def test_the_default_refits_as_often_as_the_papers_rule() -> None:
+    point, refits = 10, 0
+    while (point := next_refresh(point, REFRESH)) <= 10_000:
+        refits += 1
+    assert abs(refits - (math.ceil(8 * math.log(10_000)) - math.ceil(8 * math.log(10)))) <= 1
 
 
-def test_posterior_before_the_first_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="posterior needs a fitted model"):
-        Counting()._fitted_contexts([0.0])
+def test_a_batch_costs_one_fit_of_each_arm(rng: Generator) -> None:
+    policy = Means()
+    X, arms, rewards = rows(rng, 5000)
+    policy.update(X, arm=arms, reward=rewards)
+    policy.decide(X[0], rng=rng)
+    assert [arm for arm, _, _ in policy.fits] == [0, 1]
 
 
-@given(t=st.integers(1, 10**6), rate=st.floats(0.5, 20))
-def test_rounds_to_refresh_end_where_the_index_grows(t: int, rate: float) -> None:
-    ahead = rounds_to_refresh(t, rate)
-    assert ahead >= 1
-    assert refresh_index(t + ahead - 1, rate) == refresh_index(t, rate) < refresh_index(t + ahead, rate)
+@pytest.mark.parametrize("shared", [False, True])
+def test_any_cut_of_the_rows_gives_the_same_model_and_the_same_seeds(rng: Generator, shared: bool) -> None:
+    X, arms, rewards = rows(rng, 120, 3)
+    whole = Means(3, shared=shared)
+    whole.update(X, arm=arms, reward=rewards)
+    cut = Means(3, shared=shared)
+    for start in range(0, 120, 7):
+        few = slice(start, start + 7)
+        cut.update(X[few], arm=arms[few], reward=rewards[few])
+        if start:
+            cut.posterior(X[0])
+    np.testing.assert_array_equal(cut.posterior(X[0]).mean, whole.posterior(X[0]).mean)
+    assert set(whole.fits) <= set(cut.fits)
+    assert len({seed for _, _, seed in cut.fits}) == len(cut.fits)
+
+
+def test_learning_that_fails_half_way_leaves_no_trace(rng: Generator) -> None:
+    X, arms, rewards = rows(rng, 60)
+    policy, twin = Means(refresh=2.0), Means(refresh=2.0)
+    for one in (policy, twin):
+        one.update(X, arm=arms, reward=rewards)
+    policy.posterior(X[0])
+    for one in (policy, twin):
+        one.update(X[:3], arm=[0, 0, 0], reward=[1.0, 2.0, 3.0])
+    policy.fails = True
+    with pytest.raises(RuntimeError, match="half-way"):
+        policy.decide(X[0], rng=rng)
+    policy.fails = False
+    np.testing.assert_array_equal(policy.posterior(X[0]).mean, twin.posterior(X[0]).mean)
+
+
+def test_an_arm_that_leaves_warm_up_late_is_fitted_then_and_alone(rng: Generator) -> None:
+    policy = Means(refresh=2.0, warmup=3)
+    policy.update(rng.random((99, 1)), arm=[0] * 99, reward=[1.0] * 99)
+    for _ in range(3):
+        policy.update([0.5], arm=1, reward=5.0)
+        policy.posterior([0.5])
+    # 64 is the last refresh point up to 102; the second arm is warm from the 102nd row on.
+    assert [(arm, size) for arm, size, _ in policy.fits] == [(0, 64), (1, 102)]
+    np.testing.assert_allclose(policy.posterior([0.5]).mean, [1.0, 5.0])
+
+
+def test_an_arm_in_warm_up_is_like_a_reward_of_any_arm(rng: Generator) -> None:
+    policy = Means(3)
+    policy.update(rng.random((8, 1)), arm=[0, 1] * 4, reward=[1.0, 4.0] * 4)
+    np.testing.assert_allclose(policy.posterior([0.5]).mean, [1.0, 4.0, 2.5])
+
+
+def test_a_new_arm_leaves_the_models_of_others_alone(rng: Generator) -> None:
+    policy = Means()
+    X, arms, rewards = rows(rng, 50)
+    policy.update(X, arm=arms, reward=rewards)
+    before = policy.posterior(X[0]).mean
+    policy.add_arm("new")
+    np.testing.assert_array_equal(policy.posterior(X[0]).mean[:2], before)
+    assert len(policy.fits) == 2
+
+
+def test_posterior_before_any_arm_is_warm_is_refused() -> None:
+    policy = Means()
+    policy.update([0.5], arm=0, reward=1.0)
+    with pytest.raises(ValueError, match=r"posterior needs an arm with 2 rewards \(warmup\)"):
+        policy.posterior([0.5])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"warmup": 0}, "warmup must be at least 1, a model needs a reward of each arm, got 0"),
+        ({"refresh": 1.0}, r"refresh must be a finite number above 1, got 1\.0"),
+    ],
+)
+def test_settings_are_checked(options: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Means(**options)

@@ -134,6 +134,8 @@ class Adaptive:
         object.__setattr__(self, "switch_times", times)
         if not times or times[0] < 1 or any(b <= a for a, b in pairwise(times)):
             raise ValueError(f"switch_times must be positive and increasing, got {times}")
+        if not self.arm_threshold >= 0:
+            raise ValueError(f"arm_threshold must not be negative, got {self.arm_threshold}")
 
     def candidates(self, n_arms: int) -> tuple[Layout, ...]:
         """Both, in the order that suits the number of arms."""

@@ -22,7 +22,7 @@ class Prediction:
     quantiles: Matrix
     """(len(levels), q), of the next target, after the last of the sizes."""
     mean_sd: Vector | None = None
-    """(q,), posterior standard deviation of the mean target after the last of the sizes, where it is known."""
+    """(q,), posterior standard deviation of the mean target after the last of the sizes, where known."""
 
 
 class PredictiveSequence(ABC):

@@ -7,23 +7,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
-from pfnts.cli.console import leave_with_failures, plain_errors, say, stoppable, terminal
+from pfnts.cli.console import leave_with_failures, plain_errors, say, show, stoppable
 from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.experiments import RunStore, prepare
 from pfnts.experiments.calibration import (
-    LEVEL,
     SIZES,
     CoverageRow,
     CoverageSpec,
     coverage_rows,
     plan_coverage,
 )
-from pfnts.experiments.calibration_report import by_method, write_calibration
 from pfnts.experiments.engines import Engine
+from pfnts.experiments.report.coverage import coverage_table, write_calibration
 
 QUICK_SIZES = tuple(size for size in SIZES if size <= 256)
 QUICK_REPLICATIONS = 2
@@ -47,7 +44,7 @@ def calibrate(
         bool, typer.Option(help="A first look: 2 replications, histories of up to 256 rows.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Folder of finished cells and of coverage.csv, .md and .png.")
+        Path, typer.Option(help="Folder of finished cells, of coverage.csv, .md and pictures.")
     ] = Path("calibration"),
     workers: Workers = None,
     engine: EngineName = "local",
@@ -72,12 +69,9 @@ def calibrate(
         chosen = chosen_engine(engine, workers=workers, address=address, device=device)
         store = RunStore(out)
     rows = cover(specs, store, engine=chosen, device=device)
-    terminal.print(coverage_table(rows))
-    say(
-        f"Share of the intervals that hold the mean reward, nominally {LEVEL:.2f}; their mean length.",
-        style="dim",
-    )
-    say(f"Written to {out}: coverage.csv, coverage.md, coverage.png, coverage_times.csv.")
+    show(coverage_table(rows))
+    show(coverage_table(rows, "length"))
+    say(f"Written to {out}: coverage.csv, coverage.md, coverage_times.csv and two pictures.")
 
 
 def cover(
@@ -93,30 +87,6 @@ def cover(
     with plain_errors(ImportError, OSError):
         write_calibration(rows, store.root)
     return rows
-
-
-def coverage_table(rows: Sequence[CoverageRow]) -> Table:
-    """Rows for a terminal."""
-    sizes = sorted({row.size for row in rows})
-    table = Table(
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        title=f"Nominal {LEVEL:.0%} intervals, {rows[0].replications} replications",
-    )
-    table.add_column("task", no_wrap=True)
-    table.add_column("method", overflow="fold")
-    for size in sizes:
-        table.add_column(f"n = {size:,}", justify="right", no_wrap=True)
-    before = ""
-    for (task, method), group in by_method(rows).items():
-        if before not in ("", task):
-            table.add_section()
-        cells = [
-            f"{group[size].coverage:.2f}, {group[size].length:.2f}" if size in group else "" for size in sizes
-        ]
-        table.add_row("" if task == before else task, method, *cells)
-        before = task
-    return table
 
 
 def _sizes(text: str | None, *, quick: bool) -> Sequence[int]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import rich.table
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pfnts.experiments import CorruptRunError, FailedRunsError, FinalRegret, Job, RunStore
+from pfnts.experiments.report.tables import Cell, Table, spread
+
+_WHOLE = 30
+"""Characters of a number up to which three of them have room beside a name."""
 
 
 class PlainConsole(Console):
@@ -88,25 +91,32 @@ def leave_with_failures(error: FailedRunsError | None) -> None:
     raise typer.Exit(1)
 
 
+def show(table: Table) -> None:
+    """Print a table; what is too wide is folded, never cut off, and an interval stands below its value."""
+    shown = rich.table.Table(title=visible(table.caption))
+    for i, heading in enumerate(table.header):
+        # Long names give way first, and numbers only where they are very long themselves.
+        whole = i >= table.text_columns and all(len(row[i].text) <= _WHOLE for row in table.rows)
+        justify: Any = "left" if i < table.text_columns else "right"
+        shown.add_column(heading, justify=justify, overflow="fold", no_wrap=whole)
+    for row in table.rows:
+        shown.add_row(*(cell.text.replace(" [", "\n[") if i else cell.text for i, cell in enumerate(row)))
+    terminal.print(shown)
+
+
 def regret_table(rows: Sequence[FinalRegret]) -> Table:
     """Final regret by scenario and policy."""
-    table = Table(title=f"Final regret after {rows[0].horizon:,} rounds, mean ± standard error")
-    table.add_column("scenario", overflow="fold")
-    table.add_column("policy", overflow="fold")
-    for heading in ("runs", "regret", "seconds a run"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(
-            row.scenario, row.policy.label, str(row.replications), regret(row), f"{row.seconds:,.1f}"
-        )
-    return table
-
-
-def regret(row: FinalRegret) -> str:
-    """Mean and, where there is one, standard error."""
-    if math.isnan(row.standard_error):
-        return f"{row.mean:,.1f}"
-    return f"{row.mean:,.1f} ± {row.standard_error:,.1f}"
+    listed = [
+        (row.scenario, row.policy.label, str(row.replications), spread(row.mean, row.standard_error),
+         f"{row.seconds:,.1f}")
+        for row in rows
+    ]  # fmt: skip
+    return Table(
+        caption=f"Final regret after {rows[0].horizon:,} rounds, mean ± standard error",
+        header=("scenario", "policy", "runs", "regret", "seconds a run"),
+        rows=tuple(tuple(map(Cell, row)) for row in listed),
+        text_columns=2,
+    )
 
 
 def _of_the_system(error: OSError) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pfnts import policies
-from pfnts.cli.console import plain_errors, regret_table, say, terminal
+from pfnts.cli.console import plain_errors, regret_table, say, show
 from pfnts.cli.progress import run_with_bars
 from pfnts.experiments import PolicySpec, plan, prepare, regret_curves, summarize
 
@@ -37,7 +37,7 @@ def demo(
         contestants += [PolicySpec(name) for name in RIVALS if name in policies.names()]
         specs = plan(scenarios=[SCENARIO], policies=contestants, horizon=horizon, replications=1, seed=seed)
         runs = list(run_with_bars(prepare(specs)))
-        terminal.print(regret_table(summarize(runs)))
+        show(regret_table(summarize(runs)))
         path = regret_curves(runs, out)
     say(
         f"The curves are in {path}. Picking at random loses at the same rate for ever, a straight line; "

@@ -9,22 +9,14 @@ from typing import Annotated, get_args
 
 import numpy as np
 import typer
-from rich.table import Table
 
-from pfnts.cli.console import leave_with_failures, plain_errors, say, stoppable, terminal
+from pfnts.cli.console import leave_with_failures, plain_errors, say, show, stoppable
 from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.cli.run import policy_grid
 from pfnts.experiments import RunStore, prepare
-from pfnts.experiments.ope_report import (
-    ACTION_HEADER,
-    VALUE_HEADER,
-    action_rows,
-    value_row,
-    verdict,
-    write_report,
-)
-from pfnts.experiments.replays import PolicyValue, plan_replays, values
+from pfnts.experiments.ope_report import action_table, value_table, verdict, weight_table, write_report
+from pfnts.experiments.replays import plan_replays, values
 from pfnts.experiments.spec import PolicySpec
 from pfnts.ope import Log, Roles, read_drinkless, read_log, simulated_drinkless
 from pfnts.ope.identity import Identity
@@ -32,8 +24,6 @@ from pfnts.ope.identity import Identity
 PAPER = ("pfn-ts", "lin-ts", "rf-ts", "xgboost-ts", "bf-ts")
 QUICK = ("pfn-ts", "lin-ts", "ts")
 EXAMPLES = ("drinkless", "drinkless-sim")
-_WHOLE = 30
-"""Characters of a value and its interval up to which three of them have room beside a name."""
 
 
 def ope(
@@ -107,14 +97,14 @@ def ope(
         jobs = prepare(planned, inputs=rounds, device=device)
     if any(out.glob("*_*_*.npz")):
         say(f"Note: replays of version 0.1 in {out} are left alone; they do not say what made them.")
-    terminal.print(action_table(rounds))
+    show(action_table(rounds))
     with stoppable(jobs, store):
         done, failures = finish_all(jobs, store=store, engine=chosen)
         leave_with_failures(failures)
         with plain_errors(ValueError, ImportError, OSError):
             found = values(rounds, done)
-            terminal.print(value_table(found))
-            terminal.print(weight_table(found))
+            show(value_table(found))
+            show(weight_table(found))
             for sentence in verdict(rounds, found):
                 say(sentence)
             title = f"Off-policy evaluation: {Path(log).name}"
@@ -208,42 +198,3 @@ def counts(specs: Sequence[PolicySpec], replicates: int, fewer: Sequence[str]) -
             )
         chosen |= {spec: min(int(number), replicates) for spec in specs if spec.name == name}
     return chosen
-
-
-def action_table(log: Log) -> Table:
-    """What was done, how likely, and what came of it."""
-    groups = "rounds" if log.clusters is None else "people"
-    table = Table(title=f"{log.rounds:,} rounds of {log.n_groups:,} {groups}, mean {log.rewards.mean():.4g}")
-    for heading in ACTION_HEADER:
-        words = heading == "action"
-        table.add_column(heading, justify="left" if words else "right", overflow="fold")
-    for row in action_rows(log):
-        table.add_row(*row)
-    return table
-
-
-def value_table(found: Sequence[PolicyValue]) -> Table:
-    """Estimated values with their intervals beneath them: narrow enough for a terminal of 80 columns."""
-    return _columns(
-        found, ("policy", "SNIPS", "SNIPS on average", "DR"), "Estimated value of a round, 95 % interval"
-    )
-
-
-def weight_table(found: Sequence[PolicyValue]) -> Table:
-    """What the estimates rest on."""
-    headings = ("policy", "person as", "matches", "effective rounds", "max weight", "seconds")
-    return _columns(found, headings, "What the estimates rest on")
-
-
-def _columns(found: Sequence[PolicyValue], headings: Sequence[str], title: str) -> Table:
-    """Some columns of the table of policies; what is too wide is folded, never cut off."""
-    rows = [dict(zip(VALUE_HEADER, value_row(value), strict=True)) for value in found]
-    table = Table(title=title)
-    for heading in headings:
-        words = heading in ("policy", "person as")
-        # Long names give way first, and numbers only where they are very long themselves.
-        whole = not words and all(len(row[heading]) <= _WHOLE for row in rows)
-        table.add_column(heading, justify="left" if words else "right", overflow="fold", no_wrap=whole)
-    for row in rows:
-        table.add_row(*(row[heading].replace(" [", "\n[") for heading in headings))
-    return table

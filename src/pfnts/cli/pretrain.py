@@ -6,7 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,6 +39,12 @@ def pretrain(
     begin: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Weights to begin from, not at random.")
     ] = None,
+    learning_rate: Annotated[
+        float, typer.Option(min=0, help="The largest learning rate; a third of it to go on from --begin.")
+    ] = 4e-3,
+    compiled: Annotated[
+        bool, typer.Option("--compile/--no-compile", help="Compile on a GPU: two minutes, for long runs.")
+    ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Where the tables come from.")] = 0,
     rows_per_step: Annotated[
         int | None, typer.Option(min=64, help="Rows of all tables of a step; fewer need less memory.")
@@ -56,7 +62,7 @@ def pretrain(
     Goes on from what is in the folder OUT: after Ctrl-C or --stop-after the same command continues from the
     last checkpoint. At the end OUT/weights.safetensors holds the weights in float16, for
     `pfnts evaluate-backbone embedded --weights` or `EmbeddedBackbone(weights=...)`, and OUT/log.csv the loss,
-    the learning rate and the held-out R2 at each checkpoint.
+    the learning rate, the held-out R2 and the coverage of 95 % intervals for the mean at each checkpoint.
     """
     from pfnts.backbones.embedded.weights import export_weights
     from pfnts.experiments.training_scores import SIZES
@@ -64,7 +70,12 @@ def pretrain(
     with plain_errors(ValueError):
         check_device(device)
         recipe, architecture = settings(
-            seconds=seconds, seed=seed, rows_per_step=rows_per_step, layers=layers, tiny=tiny
+            seconds=seconds,
+            learning_rate=learning_rate,
+            seed=seed,
+            rows_per_step=rows_per_step,
+            layers=layers,
+            tiny=tiny,
         )
         sizes = (16, 64) if tiny else SIZES
         before = so_far(out, architecture)
@@ -81,6 +92,7 @@ def pretrain(
             architecture,
             device=device,
             begin=begin,
+            compiled=compiled,
             stop_after=math.inf if stop_after is None else stop_after,
             report_every=report_every,
             sizes=sizes,
@@ -109,6 +121,7 @@ def _trained(
     *,
     device: str,
     begin: Path | None,
+    compiled: bool,
     stop_after: float,
     report_every: float,
     sizes: tuple[int, ...],
@@ -132,6 +145,7 @@ def _trained(
             architecture=architecture,
             device=device,
             begin=begin,
+            compiled=compiled,
             stop_after=stop_after,
             score=partial(training_scores, device=device, sizes=sizes),
             report=report,
@@ -140,7 +154,13 @@ def _trained(
 
 
 def settings(
-    *, seconds: float, seed: int, rows_per_step: int | None, layers: int | None, tiny: bool
+    *,
+    seconds: float,
+    learning_rate: float,
+    seed: int,
+    rows_per_step: int | None,
+    layers: int | None,
+    tiny: bool,
 ) -> tuple[Recipe, Architecture]:
     """What to train and how, from the options."""
     from pfnts.backbones.embedded.model import Architecture
@@ -152,16 +172,26 @@ def settings(
             seed=seed,
             warmup_steps=10,
             rows_per_step=rows_per_step or 512,
-            lengths=(64,),
-            length_weights=(1.0,),
+            lengths=(0, 64),
+            length_weights=(0.3, 0.7),
+            late_length_weights=(0.3, 0.7),
             widths=(3, 5),
             width_weights=(0.5, 0.5),
+            steps_per_draw=4,
+            shapes_at_once=2,
         )
         return recipe, Architecture(
-            cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, layers=layers or 1
+            cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, keys=1, layers=layers or 1
         )
     whole = Recipe()
-    recipe = Recipe(seconds=seconds, seed=seed, rows_per_step=rows_per_step or whole.rows_per_step)
+    recipe = replace(
+        whole,
+        seconds=seconds,
+        learning_rate=learning_rate,
+        adam_rate=whole.adam_rate * learning_rate / whole.learning_rate,
+        seed=seed,
+        rows_per_step=rows_per_step or whole.rows_per_step,
+    )
     return recipe, Architecture(layers=layers or Architecture().layers)
 
 
@@ -184,21 +214,23 @@ def so_far(out: Path, architecture: Architecture) -> dict[str, Any]:
 
 def in_words(row: dict[str, Any]) -> str:
     """One line for a checkpoint."""
-    scores = "; ".join(f"{name} {' '.join(f'{r2:.2f}' for r2 in r2s)}" for name, r2s in _heldout(row).items())
+    scores = "; ".join(
+        f"{name} {' '.join(f'{x:.2f}' for x in found)}" for name, found in _heldout(row).items()
+    )
     return (
         f"{row['seconds']:,.0f} s, step {row['step']:,}: loss {row['loss']:.4f}, "
-        f"learning rate {row['learning_rate']:.1e}, held-out R2 {scores}"
+        f"learning rate {row['learning_rate']:.1e}, held-out {scores}"
     )
 
 
 def write_log(log: Sequence[dict[str, Any]], path: Path, *, sizes: Sequence[int]) -> None:
-    """Write one row for each checkpoint; held-out R2 as one column for each function and size."""
+    """Write one row for each checkpoint; held-out scores as one column for each and size."""
     flat = [
         {key: value for key, value in row.items() if key not in _heldout(row)}
         | {
-            f"{name} R2 at {n}": r2
-            for name, r2s in _heldout(row).items()
-            for n, r2 in zip(sizes, r2s, strict=True)
+            f"{name} at {n}": score
+            for name, scores in _heldout(row).items()
+            for n, score in zip(sizes, scores, strict=True)
         }
         for row in log
     ]

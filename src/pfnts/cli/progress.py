@@ -13,7 +13,7 @@ from rich.table import Column
 from rich.text import Text
 
 from pfnts.cli.console import plain_errors, terminal, visible
-from pfnts.experiments import FailedRunsError, Job, Run, RunStore, run_jobs
+from pfnts.experiments import FailedRunsError, Job, Run, RunStore, run_all
 from pfnts.experiments.engines import Engine, UnusableDeviceError
 from pfnts.experiments.jobs import Failure
 
@@ -40,14 +40,14 @@ def finish_all(
 def run_with_bars(
     jobs: Sequence[Job], *, store: RunStore | None = None, engine: Engine | None = None
 ) -> Generator[Run, None, None]:
-    """Yield every run, as `run_jobs` does, while the console shows how those under way come along."""
+    """Yield every run, as `run_all` does, while the console shows how those under way come along."""
     waiting = {job.spec: job for job in jobs if store is None or job not in store}
     if jobs and store is not None:
         before = len(jobs) - len(waiting)
         terminal.print(f"{len(jobs)} {jobs[0].spec.noun}s, of which {before} were finished before.")
     shown = list(waiting.values())
     with _Bars(shown) if terminal.is_terminal else _Lines(shown) as display:
-        runs = run_jobs(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)
+        runs = run_all(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)
         with closing(runs):
             for run in runs:
                 if run.spec in waiting:

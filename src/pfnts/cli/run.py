@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pfnts import environments
-from pfnts.cli.console import leave_with_failures, plain_errors, regret_table, stoppable, terminal
+from pfnts.cli.console import leave_with_failures, plain_errors, regret_table, show, stoppable
 from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.cli.tables import obtainable
@@ -78,7 +78,7 @@ def run(
     with stoppable(jobs, store):
         runs, failures = finish_all(jobs, store=store, engine=chosen)
     if runs:
-        terminal.print(regret_table(summarize(runs)))
+        show(regret_table(summarize(runs)))
     leave_with_failures(failures)
 
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from pfnts.contexts import Schema, plain
 
 Label: TypeAlias = str | int
+LARGEST_REWARD = 1e100
+"""Largest size of a reward: its square, and sums of squares, must stay finite."""
 Context: TypeAlias = dict[str, Any] | list[Any] | NDArray[np.float64]
 """One context as plain JSON values, by name or by position; or a row of floats."""
 
@@ -117,18 +119,20 @@ def from_dict(values: dict[str, Any]) -> Event:
         values = dict(values)
         kind = _KINDS[values.pop("kind")]
         if kind is Decided:
-            values["propensities"] = {_label(arm): _number(share) for arm, share in values["propensities"]}
+            shares = values["propensities"]
+            values["propensities"] = {_label(arm): _number(share, 0.0, 1.0 + 1e-9) for arm, share in shares}
             values["eligible"] = (
                 None if values["eligible"] is None else tuple(map(_label, values["eligible"]))
             )
         if "value" in values:
-            values["value"] = _number(values["value"])
+            values["value"] = _number(values["value"], -LARGEST_REWARD, LARGEST_REWARD)
         if "arm" in values:
             _label(values["arm"])
-        if not isinstance(values.get("id", ""), str) or not isinstance(
-            values.get("context", []), dict | list
-        ):
-            raise TypeError("an id is a text and a context a mapping or a list")
+        texts = values.get("id", ""), values.get("reason", "")
+        if not all(isinstance(text, str) for text in texts) or "encoded" in values:
+            raise TypeError("id and reason are texts, and floats are made by the schema")
+        if not isinstance(values.get("context", []), dict | list):
+            raise TypeError("a context is a mapping or a list")
         return kind(**values)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
@@ -142,7 +146,7 @@ def _label(value: Any) -> Label:
     return value
 
 
-def _number(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not np.isfinite(value):
-        raise TypeError(f"{value!r} is no number")
+def _number(value: Any, least: float, most: float) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+        raise TypeError(f"{value!r} is no number from {least:g} to {most:g}")
     return float(value)

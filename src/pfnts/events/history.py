@@ -121,6 +121,8 @@ class History:
         match event:
             case Decided() if self.status(event.id) != "unknown":
                 raise ValueError(f"id must be new, there is a decision {event.id!r} already")
+            case Decided() if set(event.propensities) != live or not set(event.eligible or ()) <= live:
+                raise ValueError(f"propensities must be those of {sorted(map(str, live))}, got {event}")
             case Rewarded() if self.status(event.id) == "unknown":
                 raise ValueError(f"id must be that of a decision in the log, there is no {event.id!r}")
             case Rewarded() if self.status(event.id) == "rewarded":

@@ -1,12 +1,12 @@
 """What to run, running it, keeping and summarising what came of it."""
 
 from pfnts.experiments.backbone_scores import BackboneScore, score_backbone
-from pfnts.experiments.batch import FailedRunsError, run_all, run_jobs
+from pfnts.experiments.batch import FailedRunsError, run_all
 from pfnts.experiments.calibration import CoverageRow, calibrate
-from pfnts.experiments.calibration_report import coverage_figure
 from pfnts.experiments.engines import LocalEngine, RayEngine
 from pfnts.experiments.figures import regret_curves
 from pfnts.experiments.jobs import Job, job, prepare
+from pfnts.experiments.report.coverage import coverage_figure
 from pfnts.experiments.simulations import RunSpec, plan, run
 from pfnts.experiments.spec import PolicySpec, UnknownOptionError
 from pfnts.experiments.store import CorruptRunError, Run, RunStore
@@ -34,7 +34,6 @@ __all__ = [
     "regret_curves",
     "run",
     "run_all",
-    "run_jobs",
     "score_backbone",
     "summarize",
 ]

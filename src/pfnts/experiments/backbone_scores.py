@@ -11,14 +11,18 @@ from numpy.typing import NDArray
 
 from pfnts.backbones import Backbone, LinearBackbone
 from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction
+from pfnts.experiments.real_tables import TABLES, RealTable, best_regressor
 from pfnts.scores import coverage, crps
 
 Vector = NDArray[np.float64]
+HeldOut = HeldOutFunction | RealTable
 
 SIZES = (16, 64, 256, 1024, 4096)
 LEVELS = np.arange(1, 100) / 100
 LOW, HIGH = 4, 94
 """Positions of 5 % and 95 % among the levels."""
+WIDTH = 1.96
+"""Standard deviations to either side in a 95 % interval."""
 PUBLISHED = {("friedman1-10", 200): 0.95}
 """R2 of TabPFN v2 on scikit-learn's make_friedman1, which is the same function of the same contexts."""
 
@@ -43,12 +47,15 @@ class BackboneScore:
     """What the true distribution of the reward would score."""
     coverage: float
     """Share of fresh rewards within the 90 % predictive interval."""
+    mean_coverage: float
+    """Share of latent means within the 95 % interval of the mean; NaN where the backbone gives none."""
     level_drift: float
     """See `drift`."""
     shape_drift: float
     """See `drift`."""
     reference: float | None
-    """R2 to compare with: of ridge with the right prior on linear-10, of TabPFN v2 on friedman1-10."""
+    """R2 to compare with: of ridge with the right prior on linear-10, of TabPFN v2 on friedman1-10, of the
+    best of forest, boosting, ridge and five neighbours on a real table."""
     seconds: float
     """Mean time of a draw: history read, 200 queries answered."""
 
@@ -60,7 +67,7 @@ def score_backbone(
     sizes: Sequence[int] = SIZES,
     draws: int = 10,
     seed: int = 42,
-    listener: Callable[[HeldOutFunction, int, int], None] = lambda *_: None,
+    listener: Callable[[HeldOut, int, int], None] = lambda *_: None,
 ) -> Iterator[BackboneScore]:
     """Score a backbone on held-out functions, each history from scratch, and yield the scores as they come.
 
@@ -69,9 +76,10 @@ def score_backbone(
     backbone
         What to score.
     functions
-        Names of held-out functions; all of them when left out.
+        Names of held-out functions and real tables; all functions when left out.
     sizes
-        Rows of the histories, each at least 4; a size with a published figure is added if below the largest.
+        Rows of the histories, each at least 4; a size with a published figure is added if below the largest,
+        and one that a real table is too short for is left out.
     draws
         Histories for each function and size.
     seed
@@ -99,20 +107,23 @@ def score_backbone(
 
 def planned(
     functions: Sequence[str] | None, sizes: Sequence[int], *, draws: int
-) -> list[tuple[HeldOutFunction, int]]:
+) -> list[tuple[HeldOut, int]]:
     """List the functions and sizes to score, in the order of scoring."""
     names = list(FUNCTIONS) if functions is None else list(functions)
+    known: dict[str, HeldOut] = {**FUNCTIONS, **TABLES}
     for name in names:
-        if name not in FUNCTIONS:
-            raise ValueError(f"functions must be among {', '.join(FUNCTIONS)}; got {name!r}")
+        if name not in known:
+            raise ValueError(f"functions must be among {', '.join(known)}; got {name!r}")
     if not sizes or min(sizes) < 4:
         raise ValueError(f"sizes must be at least 4, got {list(sizes)}")
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
-    tasks = {(name, size) for name in names for size in sizes}
+    tasks = {
+        (name, size) for name in names for size in sizes if name not in TABLES or size <= TABLES[name].largest
+    }
     tasks |= {(name, size) for name, size in PUBLISHED if name in names and size <= max(sizes)}
     ordered = sorted(tasks, key=lambda task: (names.index(task[0]), task[1]))
-    return [(FUNCTIONS[name], size) for name, size in ordered]
+    return [(known[name], size) for name, size in ordered]
 
 
 @dataclass(frozen=True)
@@ -123,23 +134,25 @@ class Measured:
     crps: float
     least_crps: float
     coverage: float
+    mean_coverage: float
     half: Vector
     """(q,) predictive means after half of the rows."""
     whole: Vector
     """(q,) predictive means after all rows."""
 
 
-def measure(backbone: Backbone, function: HeldOutFunction, draw: HeldOutDraw) -> Measured:
+def measure(backbone: Backbone, function: HeldOut, draw: HeldOutDraw) -> Measured:
     """Show a backbone one history, and compare its answers with the truth."""
     size = len(draw.y)
     sequence = backbone.sequence(draw.X, draw.y)
-    half, whole = sequence.means(draw.queries, [size // 2, size])
-    quantiles = sequence.quantiles(draw.queries, size, LEVELS)
+    said = sequence.predict(draw.queries, sizes=[size // 2, size], levels=LEVELS)
+    (half, whole), quantiles, sd = said.means, said.quantiles, said.mean_sd
     return Measured(
         r2=r2(whole, draw.latent),
         crps=float(crps(LEVELS, quantiles, draw.outcomes).mean()),
         least_crps=function.least_crps(draw.latent),
         coverage=coverage(quantiles[LOW], quantiles[HIGH], draw.outcomes),
+        mean_coverage=np.nan if sd is None else coverage(whole - WIDTH * sd, whole + WIDTH * sd, draw.latent),
         half=half,
         whole=whole,
     )
@@ -183,7 +196,7 @@ def drift(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[floa
 
 
 def _score(
-    function: HeldOutFunction, size: int, measured: list[Measured], *, reference: float | None, seconds: float
+    function: HeldOut, size: int, measured: list[Measured], *, reference: float | None, seconds: float
 ) -> BackboneScore:
     explained = np.array([one.r2 for one in measured])
     error = explained.std(ddof=1) / np.sqrt(len(explained)) if len(explained) > 1 else np.nan
@@ -197,6 +210,7 @@ def _score(
         crps=float(np.mean([one.crps for one in measured])),
         least_crps=float(np.mean([one.least_crps for one in measured])),
         coverage=float(np.mean([one.coverage for one in measured])),
+        mean_coverage=float(np.mean([one.mean_coverage for one in measured])),
         level_drift=level,
         shape_drift=shape,
         reference=reference,
@@ -204,7 +218,9 @@ def _score(
     )
 
 
-def _reference(function: HeldOutFunction, size: int, draws: int, seed: int) -> float | None:
+def _reference(function: HeldOut, size: int, draws: int, seed: int) -> float | None:
+    if isinstance(function, RealTable):
+        return best_regressor([function.draw(size, number=number, seed=seed) for number in range(draws)])
     if function.name != "linear-10":
         return PUBLISHED.get((function.name, size))
     # Coefficients and noise as they are drawn; what is known of the intercept costs it next to nothing.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
-from typing import Any
 
 from pfnts.experiments.engines import Engine, Listener, LocalEngine
-from pfnts.experiments.jobs import Failure, Finished, Job, Spec, prepare
+from pfnts.experiments.jobs import Failure, Finished, Job, Spec, job
 from pfnts.experiments.store import Run, RunStore
 
 
@@ -22,7 +21,12 @@ class FailedRunsError(RuntimeError):
 
 
 def run_all(
-    specs: Iterable[Spec], *, inputs: Any = None, device: str = "cpu", **options: Any
+    asked: Iterable[Spec | Job],
+    *,
+    store: RunStore | None = None,
+    engine: Engine | None = None,
+    listener: Listener = lambda *_: None,
+    on_failure: Callable[[Failure], None] = lambda _: None,
 ) -> Generator[Run, None, None]:
     """Yield every run: first those in the store, then the others as they are made and saved.
 
@@ -30,14 +34,16 @@ def run_all(
 
     Parameters
     ----------
-    specs
-        What to do, each once.
-    inputs
-        What the specs need and only name: of simulations the folder with the tables of OpenML scenarios.
-    device
-        Where policies that leave a choice compute, as PyTorch names it; no part of what is done.
-    options
-        Passed to `run_jobs`: ``store``, ``engine``, ``listener`` and ``on_failure``.
+    asked
+        What to do, each once: specs, or jobs from `prepare`, which may have inputs and a device.
+    store
+        Where finished runs are kept; none are when left out.
+    engine
+        Who does it; this process, one after another in the order asked for, when left out.
+    listener
+        Told how each comes along.
+    on_failure
+        Told at once of a run that failed.
 
     Examples
     --------
@@ -47,39 +53,14 @@ def run_all(
     >>> [done.result.horizon for done in run_all(specs)]
     [50, 50]
     """
-    yield from run_jobs(prepare(specs, inputs=inputs, device=device), **options)
-
-
-def run_jobs(
-    jobs: Sequence[Job],
-    *,
-    store: RunStore | None = None,
-    engine: Engine | None = None,
-    listener: Listener = lambda *_: None,
-    on_failure: Callable[[Failure], None] = lambda _: None,
-) -> Generator[Run, None, None]:
-    """Do what `run_all` does with jobs that are worked out.
-
-    Parameters
-    ----------
-    jobs
-        What to do.
-    store
-        Where finished runs are kept; none are when left out.
-    engine
-        Who does it; this process, one after another in the order of ``jobs``, when left out.
-    listener
-        Told how each comes along.
-    on_failure
-        Told at once of a job that failed.
-    """
+    jobs = [each if isinstance(each, Job) else job(each) for each in dict.fromkeys(asked)]
     missing = list(jobs)
     if store is not None:
         store.tidy()
         store.check_data(jobs)
-        missing = [job for job in jobs if job not in store]
-        for job in (job for job in jobs if job in store):
-            yield Run(job.spec, store.load(job))
+        missing = [each for each in jobs if each not in store]
+        for there in (each for each in jobs if each in store):
+            yield Run(there.spec, store.load(there))
     failures: list[Failure] = []
     with closing((engine or LocalEngine(workers=1)).execute(missing, listener=listener)) as results:
         for result in results:

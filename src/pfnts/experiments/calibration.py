@@ -18,9 +18,10 @@ from pfnts import environments, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
+from pfnts.experiments.engines import Engine
 from pfnts.experiments.files import safe_name
-from pfnts.experiments.jobs import Progress
-from pfnts.experiments.store import Run
+from pfnts.experiments.jobs import Progress, prepare
+from pfnts.experiments.store import Run, RunStore
 from pfnts.experiments.threads import one_thread
 from pfnts.scores import coverage
 
@@ -190,7 +191,9 @@ def calibrate(
     sizes: Sequence[int] = SIZES,
     replications: int = 10,
     seed: int = 42,
-    **options: Any,
+    device: str = "cpu",
+    store: RunStore | None = None,
+    engine: Engine | None = None,
 ) -> list[CoverageRow]:
     """Compare nominal 95 % intervals for the mean reward with the truth, as the paper does.
 
@@ -211,8 +214,12 @@ def calibrate(
         Histories for each task and size.
     seed
         The same seed gives the same histories.
-    options
-        Passed to `pfnts.experiments.run_all`: ``store``, ``engine``, ``device``, ``listener``.
+    device
+        Where backbones that leave a choice compute.
+    store
+        Where finished cells are kept; none are when left out.
+    engine
+        Who makes them; this process when left out.
 
     Examples
     --------
@@ -225,7 +232,7 @@ def calibrate(
     specs = plan_coverage(
         backbones=backbones, bart=bart, tasks=tasks, sizes=sizes, replications=replications, seed=seed
     )
-    return coverage_rows(specs, run_all(specs, **options))
+    return coverage_rows(specs, run_all(prepare(specs, device=device), store=store, engine=engine))
 
 
 def plan_coverage(

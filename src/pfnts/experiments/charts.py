@@ -78,6 +78,8 @@ class Chart:
     """Over what."""
     grows: bool = True
     """Whether it grows from 0, as regret does, and is read on logarithmic axes; else heights are linear."""
+    first: int = FIRST_ROUND
+    """Where curves begin on logarithmic axes."""
     log_x: bool = False
     """Whether the places are on a logarithmic axis all the same."""
     fixed_label: str = "best fixed arm"
@@ -112,7 +114,7 @@ class Chart:
             "fixedLabel": self.fixed_label,
             "log": self.grows,
             "logX": self.log_x,
-            "first": FIRST_ROUND if self.grows else 0,
+            "first": self.first if self.grows else 0,
         }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfnts.experiments.charts import COLOURS, DASHES, FIRST_ROUND, Chart, Line, Panel, styles_of
+from pfnts.experiments.charts import COLOURS, DASHES, Chart, Line, Panel, styles_of
 from pfnts.experiments.files import write_file
 from pfnts.experiments.outcomes import Outcome, bands, condense
 from pfnts.experiments.store import Run
@@ -67,7 +67,7 @@ def figure_of(chart: Chart, *, size: float = 2.6) -> Figure:
     # Margins are given in inches: working them out takes longer than the drawing.
     grid = {
         "left": 0.8 / width,
-        "right": 1 - 0.15 / width,
+        "right": 1 - 0.25 / width,
         "top": 1 - 0.3 / height,
         "bottom": (0.72 + legend) / height,
         "wspace": 0.26,
@@ -96,7 +96,7 @@ def figure_of(chart: Chart, *, size: float = 2.6) -> Figure:
 
 def _draw(axes: Any, chart: Chart, panel: Panel) -> dict[int, Any]:
     x = np.asarray(panel.x, dtype=float)
-    late = x >= min(FIRST_ROUND, x[-1]) if chart.grows else np.ones(len(x), dtype=bool)
+    late = x >= min(chart.first, x[-1]) if chart.grows else np.ones(len(x), dtype=bool)
     drawn = {}
     for line in panel.lines:
         style = chart.series[line.series][1] % len(COLOURS)

@@ -27,8 +27,8 @@ def write_file(path: Path, content: bytes | str) -> Path:
         with os.fdopen(handle, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
-            os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
         os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pfnts.experiments.charts import Chart, Line, Panel, styles_of
 from pfnts.experiments.replays import ESTIMATORS, PolicyValue
-from pfnts.experiments.report.page import Bars, Part, Text, write_page
+from pfnts.experiments.report.page import Bars, Block, Part, Text, write_page
 from pfnts.experiments.report.tables import Cell, Table
 from pfnts.ope import Bootstrap, Gap, Log, gaps, snips
 
@@ -161,12 +161,12 @@ def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike
     replicates = max(len(value.curves["snips"]) - 1 for value in found)
     parts = [
         Part("Verdict", (*(Text(said, "verdict") for said in verdict(log, found)), _comparison(log, found))),
-        Part("What each policy would have earned", (_values(found), value_chart(log, found)), "Values"),
-        Part("What was done", (_table("Actions", ACTION_HEADER, action_rows(log)),), "Actions"),
+        Part("What each policy would have earned", (value_table(found), value_chart(log, found)), "Values"),
+        Part("What was done", (action_table(log),), "Actions"),
     ]
     if len(found) > 1:
         parts.append(Part("Leads over the best other policy", (_leads(found),), "Leads"))
-    weights = tuple(map(_weights, found, _styles(found)))
+    weights: list[Block] = [weight_table(found), *map(_weights, found, _styles(found))]
     note = Text("Rounds by weight, on a logarithmic scale, up to the largest weight there can be.", "note")
     parts += [
         Part("Importance weights", (*weights, note), "Weights"),
@@ -179,26 +179,49 @@ def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike
     return write_page(Path(path), title=title, lead=lead, parts=parts)
 
 
-VALUE_HEADER = (
-    "policy", "person as", "matches", "SNIPS", "SNIPS on average", "DR", "effective rounds", "max weight",
-    "seconds",
-)  # fmt: skip
-ACTION_HEADER = ("action", "rounds", "logged with probability", "mean reward")
+def value_table(found: Sequence[PolicyValue]) -> Table:
+    """Estimated values with their intervals."""
+    rows = [
+        (
+            value.policy.label,
+            *map(in_words, (value.final("snips"), value.average("snips"), value.final("dr"))),
+        )
+        for value in found
+    ]
+    header = ("policy", "SNIPS", "SNIPS on average", "DR")
+    return _table("Estimated value of a round, 95 % interval", header, rows)
 
 
-def value_row(value: PolicyValue) -> tuple[str, ...]:
-    """One row of the table of policies, as text."""
-    return (
-        value.policy.label,
-        value.identity,
-        f"{value.matches:,}",
-        in_words(value.final("snips")),
-        in_words(value.average("snips")),
-        in_words(value.final("dr")),
-        f"{value.diagnostics.effective_sample_size:,.0f}",
-        f"{value.diagnostics.maximum:.2f}",
-        f"{value.seconds:,.1f}",
-    )
+def weight_table(found: Sequence[PolicyValue]) -> Table:
+    """What the estimates rest on."""
+    rows = [
+        (
+            value.policy.label,
+            value.identity,
+            f"{value.matches:,}",
+            f"{value.diagnostics.effective_sample_size:,.0f}",
+            f"{value.diagnostics.maximum:.2f}",
+            f"{value.seconds:,.1f}",
+        )
+        for value in found
+    ]
+    header = ("policy", "person as", "matches", "effective rounds", "max weight", "seconds")
+    return _table("What the estimates rest on", header, rows, words=2)
+
+
+def action_table(log: Log) -> Table:
+    """Rounds, logging probability and mean reward of each action."""
+    rows = []
+    for k, arm in enumerate(log.arms):
+        mine = log.actions == k
+        if mine.any():
+            rate = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
+            low, high = log.propensities[mine].min(), log.propensities[mine].max()
+            chance = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            rows.append((str(arm), f"{mine.sum():,}", chance, readable(rate.value, *rate.interval(0.95))))
+    groups = "" if log.clusters is None else f" of {log.n_groups:,} people"
+    caption = f"{log.rounds:,} rounds{groups}, mean reward {readable(float(log.rewards.mean()))}"
+    return _table(caption, ("action", "rounds", "logged with probability", "mean reward"), rows)
 
 
 def in_words(spread: Bootstrap, *, signed: bool = False) -> str:
@@ -231,19 +254,6 @@ def readable(value: float, low: float = math.nan, high: float = math.nan, *, sig
     return f"{value:{sign},.{digits}f} [{low:{sign},.{digits}f}, {high:{sign},.{digits}f}]"
 
 
-def action_rows(log: Log) -> list[tuple[str, ...]]:
-    """Rounds, logging probability and mean reward of each action, as text."""
-    rows: list[tuple[str, ...]] = []
-    for k, arm in enumerate(log.arms):
-        mine = log.actions == k
-        if mine.any():
-            rate = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
-            low, high = log.propensities[mine].min(), log.propensities[mine].max()
-            chance = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-            rows.append((str(arm), f"{mine.sum():,}", chance, readable(rate.value, *rate.interval(0.95))))
-    return rows
-
-
 def _comparison(log: Log, found: Sequence[PolicyValue]) -> Table:
     """Everybody on one scale."""
     listed: list[tuple[str, float, float, float, int | None]] = [
@@ -260,15 +270,10 @@ def _comparison(log: Log, found: Sequence[PolicyValue]) -> Table:
     for name, mean, low, high, colour in sorted(listed, key=lambda row: -row[1]):
         start, stop = (mean, mean) if math.isnan(low) else (low, high)
         span = ((start - least) * scale, (stop - least) * scale, (mean - least) * scale, like)
-        text = readable(mean, low, high)
-        rows.append((Cell(name, colour=colour), Cell(text, mean), Cell("", mean, span=span)))
+        rows.append((Cell(name, colour=colour), Cell(readable(mean, low, high), mean, span=span)))
     notes = ("SNIPS at the end of the log. Red line: what was done.",)
-    header = ("who decides", "value of a round, 95 % interval", "on one scale")
+    header = ("who decides", "value of a round, 95 % interval")
     return Table("Values on one scale", header, tuple(rows), notes=notes, heading="")
-
-
-def _values(found: Sequence[PolicyValue]) -> Table:
-    return _table("Policies", VALUE_HEADER, [value_row(value) for value in found], words=2)
 
 
 def _leads(found: Sequence[PolicyValue]) -> Table:
@@ -306,7 +311,7 @@ def _weights(value: PolicyValue, style: int) -> Bars:
 
 def _table(caption: str, header: tuple[str, ...], rows: Sequence[Sequence[str]], *, words: int = 1) -> Table:
     cells = tuple(tuple(Cell(text, _leading_number(text)) for text in row) for row in rows)
-    return Table(caption, header, cells, text_columns=words, heading="")
+    return Table(caption, header, cells, text_columns=words)
 
 
 def _leading_number(text: str) -> float | None:

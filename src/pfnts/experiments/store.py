@@ -149,13 +149,15 @@ class RunStore:
 
     def check_data(self, jobs: Iterable[Job]) -> None:
         """Raise an `OtherDataError` where runs in the folder saw other data of the same name."""
-        asked = {job.spec.describe().get("scenario"): job.producer.get("data") for job in jobs}
-        if not any(asked.values()):
+        # Of replays each log is a world of its own: only scenarios have names to be confused.
+        named = ((job.spec.describe().get("scenario"), job.producer.get("data")) for job in jobs)
+        asked = {scenario: data for scenario, data in named if scenario and data}
+        if not asked:
             return
         for folder in self.folders():
             with suppress(CorruptRunError):
                 about = read_record(folder)
-                before, now = about["producer"].get("data"), asked.get(about.get("scenario"))
+                before, now = about["producer"].get("data"), asked.get(about.get("scenario", ""))
                 if before and now and before != now:
                     raise OtherDataError(
                         f"{about['scenario']} must be the same data in all runs of {self.root}, got other "

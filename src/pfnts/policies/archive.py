@@ -6,7 +6,6 @@ import json
 import os
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +19,15 @@ from pfnts.policies import archive_1
 FORMAT = "pfnts-policy"
 VERSION = 2
 _HEADER, _EVENTS = "header.json", "events.jsonl"
-_LONGEST_HEADER = 64 << 20
 _LONGEST_LINE = 8 << 20
+_SMALL, _MOST_COMPRESSED = 4 << 20, 250
+"""Bytes that a member may always have, and times its size in the file: zlib's level 1 reaches 230 at most."""
 
 T = TypeVar("T")
+
+
+class ForeignFileError(ValueError):
+    """A file of another policy, or of a later version: whole, but not for here."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Archive:
         """Make the policy; settings that do not fit are damage, a ValueError says what is wrong by itself."""
         try:
             return make(self.arms, self.schema, self.settings)
-        except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        except (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
             raise damaged(self.path, error) from error
 
 
@@ -56,12 +60,13 @@ def write_archive(path: str | os.PathLike[str], *, header: dict[str, Any], event
     The file is on the disk when this returns. A file that is replaced keeps its mode.
     """
     target = Path(path)
-    mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
+    kept = target.is_file() and not target.is_symlink()
+    mode = target.stat().st_mode & 0o7777 if kept else 0o666 & ~_umask()
     descriptor, name = tempfile.mkstemp(prefix=".pfnts-", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), mode)
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
                 archive.writestr(_HEADER, json.dumps({"format": FORMAT, "version": VERSION, **header}))
                 with archive.open(_EVENTS, "w", force_zip64=True) as lines:
                     for event in events:
@@ -84,35 +89,27 @@ def read_archive(path: str | os.PathLike[str], *, policy: str) -> Archive:
     name = str(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            if _HEADER not in archive.namelist():
-                return _first_format(archive, name, policy=policy)
-            header = _header(archive)
-            _check(name, header, policy=policy, version=VERSION)
-            schema = None if header["schema"] is None else Schema.from_json(header["schema"])
-            with archive.open(_EVENTS) as lines:
-                events = []
-                while line := lines.readline(_LONGEST_LINE):
-                    events.append(from_dict(json.loads(line)))
-            return Archive(name, header["arms"], schema, dict(header["settings"]), events)
-    except FileNotFoundError:
+            old = _HEADER not in archive.namelist()
+            for member in archive_1.MEMBERS if old else (_HEADER, _EVENTS):
+                _check_size(archive, member, os.path.getsize(path))
+            return (_first_format if old else _format)(archive, name, policy=policy)
+    except (FileNotFoundError, PermissionError, ForeignFileError):
         raise
-    except (
-        OSError,
-        EOFError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        RecursionError,
-        NotImplementedError,
-        OverflowError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-        UnicodeDecodeError,
-        json.JSONDecodeError,
-    ) as error:
+    except Exception as error:  # there is no end to the ways in which a file can be damaged
         raise damaged(name, error) from error
+
+
+def _format(archive: zipfile.ZipFile, name: str, *, policy: str) -> Archive:
+    header = json.loads(archive.read(_HEADER))
+    _check(name, header, policy=policy, version=VERSION)
+    schema = None if header["schema"] is None else Schema.from_json(header["schema"])
+    if not isinstance(header["arms"], list) or not isinstance(header["settings"], dict):
+        raise TypeError("arms are a list, and settings a mapping")
+    events = []
+    with archive.open(_EVENTS) as lines:
+        while line := lines.readline(_LONGEST_LINE):
+            events.append(from_dict(json.loads(line)))
+    return Archive(name, header["arms"], schema, header["settings"], events)
 
 
 def _first_format(archive: zipfile.ZipFile, name: str, *, policy: str) -> Archive:
@@ -124,21 +121,18 @@ def _first_format(archive: zipfile.ZipFile, name: str, *, policy: str) -> Archiv
     return Archive(name, arms, schema, settings, events)
 
 
-def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
-    with archive.open(_HEADER) as file:
-        text = file.read(_LONGEST_HEADER + 1)
-    if len(text) > _LONGEST_HEADER:
-        raise OverflowError("the header is too long")
-    header = json.loads(text)
-    if not isinstance(header, dict):
-        raise TypeError("the header is no mapping")
-    return header
+def _check_size(archive: zipfile.ZipFile, member: str, length: int) -> None:
+    """Complain about a member that is far larger than the file of that length, whatever its header says."""
+    if member in archive.namelist():
+        size, compressed = archive.getinfo(member).file_size, archive.getinfo(member).compress_size
+        if size > max(_SMALL, _MOST_COMPRESSED * min(compressed, length)):
+            raise OverflowError(f"{member} is {size:,} bytes, compressed beyond belief")
 
 
 def _check(name: str, header: dict[str, Any], *, policy: str, version: int) -> None:
     found = header["format"], header["version"], header["policy"]
     if found != (FORMAT, version, policy):
-        raise ValueError(
+        raise ForeignFileError(
             f"path must be a saved {policy!r} policy of format {FORMAT} up to version {VERSION}, "
             f"{name!r} has {found[0]} version {found[1]} of {found[2]!r}"
         )

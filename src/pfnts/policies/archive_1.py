@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 from typing import Any
 
@@ -12,36 +13,36 @@ from numpy.typing import NDArray
 
 from pfnts.contexts import Schema
 from pfnts.events import ArmRemoved, Event, Label, Observed
-from pfnts.events.event import Encoded
+from pfnts.events.event import LARGEST_REWARD, Encoded
 
-_NAMES = (
-    "header",
-    "contexts",
-    "pulled",
-    "rewards",
-    "counts",
-    "precision",
-    "inverse",
-    "moment",
-    "since_inverted",
+MEMBERS = tuple(
+    f"{name}.npy" for name in ("header", "contexts", "pulled", "rewards", "counts", "precision", "moment")
 )
-_LARGEST = 1 << 30
-_MOST_ARMS = 1_000_000
+"""What is read of such a file; other members are not unpacked."""
+_MOST_ARMS = 100_000
 _RULES = {"thompson": 1.0, "greedy": 0.0, "predictive": 1.0}
 
 
 def read(archive: zipfile.ZipFile) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and arrays; members of other names are not unpacked."""
-    arrays = {}
-    for name in _NAMES:
-        if f"{name}.npy" in archive.namelist():
-            if archive.getinfo(f"{name}.npy").file_size > _LARGEST:
-                raise OverflowError(f"{name} is too large")
-            arrays[name] = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
+    """Header and arrays."""
+    there = [member for member in MEMBERS if member in archive.namelist()]
+    arrays = {member.removesuffix(".npy"): _array(archive.read(member)) for member in there}
     header = json.loads(arrays.pop("header").tobytes().decode())
     if not isinstance(header, dict):
         raise TypeError("the header is no mapping")
     return header, arrays
+
+
+def _array(content: bytes) -> NDArray[Any]:
+    file = io.BytesIO(content)
+    major, _ = np.lib.format.read_magic(file)
+    reader = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    shape, _, kind = reader(file)
+    # Before room is made for an array that is not there.
+    if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != len(content) - file.tell():
+        raise TypeError(f"an array of shape {shape} has {len(content)} bytes")
+    array: NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
+    return array
 
 
 def convert(
@@ -89,16 +90,15 @@ def _arms(header: dict[str, Any]) -> tuple[list[Label], list[int]]:
     if sorted(set(numbers)) != numbers or numbers[0] < 0 or numbers[-1] >= ever:
         raise TypeError("its arms have no numbers of their own")
     gone = sorted(set(range(ever)) - set(numbers))
-    current = dict(zip(numbers, header["arms"], strict=True))
     removed = list(header["removed"])
     if len(removed) != len(gone):
         raise TypeError("its removed arms do not fit together")
-    labels: list[Label] = []
-    for number in range(ever):
-        label = current[number] if number in current else removed[gone.index(number)]
-        taken = number in gone and (label in header["arms"] or label in labels)
-        labels.append(f"{label} (removed, {number})" if taken else label)
-    return labels, gone
+    labels: dict[int, Label] = dict(zip(numbers, header["arms"], strict=True))
+    taken = set(header["arms"])
+    for number, label in zip(gone, removed, strict=True):
+        labels[number] = f"{label} (removed, {number})" if label in taken else label
+        taken.add(labels[number])
+    return [labels[number] for number in range(ever)], gone
 
 
 def _rows(header: dict[str, Any], arrays: dict[str, NDArray[Any]], labels: list[Label]) -> list[Event]:
@@ -108,8 +108,9 @@ def _rows(header: dict[str, Any], arrays: dict[str, NDArray[Any]], labels: list[
     if len(rewards) == 0:
         return []
     schema = Schema.from_json(header["schema"])
-    inside = (pulled >= 0) & (pulled < len(labels))
-    if not (inside.all() and np.isfinite(rewards).all() and contexts.shape[1] == schema.width):
+    inside = (pulled.dtype.kind == "i") & (pulled >= 0) & (pulled < len(labels))
+    known = not np.isinf(contexts).any() and contexts.shape[1] == schema.width
+    if not (inside.all() and known and (np.abs(rewards) <= LARGEST_REWARD).all()):
         raise TypeError("its arrays do not fit together")
     return [
         Observed(context, labels[int(arm)], float(reward), Encoded(row, schema))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -14,9 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pfnts.contexts import Schema
 from pfnts.events import History, Label
-
-MOST = 1e100
-"""Largest size of a reward: its square, and sums of squares, must stay finite."""
+from pfnts.events.event import LARGEST_REWARD
 
 
 def check_arms(arms: int | Sequence[Label]) -> tuple[Label, ...]:
@@ -85,19 +84,16 @@ def check_eligible(eligible: ArrayLike | None, arms: Sequence[Label], n: int) ->
 
 def check_reward(value: Any) -> float:
     """Return a reward as a float, or complain: numbers and booleans only, finite, at most 1e100 in size."""
-    number = (
-        value.item()
-        if isinstance(value, np.generic) or (np.ndim(value) == 0 and hasattr(value, "item"))
-        else value
-    )
+    number = value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value
     reward = float("nan")
-    if isinstance(number, Real | Decimal):
+    if isinstance(number, Real | Decimal) and not isinstance(value, np.timedelta64 | np.datetime64):
         try:
             reward = float(number)
         except (OverflowError, ValueError):
             reward = float("inf")
-    if not abs(reward) <= MOST:
-        raise ValueError(f"reward must be a finite number of at most {MOST:g} in size, got {value!r}")
+    if not abs(reward) <= LARGEST_REWARD:
+        most = f"{LARGEST_REWARD:g}"
+        raise ValueError(f"reward must be a finite number of at most {most} in size, got {_shown(value)}")
     return reward
 
 
@@ -106,3 +102,10 @@ def listed(name: str, values: Any) -> list[Any]:
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise ValueError(f"{name} must be a list for a batch of contexts, got {values!r}")
     return list(values)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "an integer of thousands of digits"

@@ -76,7 +76,7 @@ class Policy(EventFold):
         explore: float = 0.0,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        if isinstance(warmup, bool) or warmup != int(warmup) or warmup < 0:
+        if isinstance(warmup, bool) or not warmup >= 0 or warmup % 1:
             raise ValueError(f"warmup must be a non-negative integer, got {warmup!r}")
         if not 0 <= explore <= 1:
             raise ValueError(f"explore must be between 0 and 1, a share of the rounds, got {explore}")
@@ -130,7 +130,7 @@ class Policy(EventFold):
         id
             Names the decision, for its reward; its number in the log when not given.
         """
-        with self._lock:
+        with self._lock, restored_on_error(rng):
             decision, event = self.propose(context, rng=rng, eligible=eligible, id=id)
             self._events.append(event)
             return decision
@@ -161,7 +161,7 @@ class Policy(EventFold):
         eligible
             Mask (K,) of the arms that may be chosen, or (n, K).
         """
-        with self._lock:
+        with self._lock, restored_on_error(rng):
             decisions, events = self._decide(self._encode(contexts).expect(single=False), eligible, rng=rng)
             self._events += events  # all or none: a list is extended in one step
             return decisions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +98,9 @@ def fit_boosted(X: Matrix, y: Vector, *, settings: BoostingSettings, seed: int) 
         raise ImportError('xgboost is missing, install the extra: pip install "pfnts[baselines]"') from error
     penalty = 1.0
     offset = float(y.mean())
+    reach = float(np.abs(y - offset).max())
+    # Labels and their squares must fit into single precision; trees do not depend on the unit.
+    unit = 1.0 if reach < 1e15 else 2.0 ** math.frexp(reach)[1]
     parameters = {
         "objective": "reg:squarederror",
         "tree_method": "hist",
@@ -107,9 +111,8 @@ def fit_boosted(X: Matrix, y: Vector, *, settings: BoostingSettings, seed: int) 
         "seed": seed,
         "verbosity": 0,
     }
-    booster = xgboost.train(
-        parameters, xgboost.DMatrix(X.astype(np.float32), label=y - offset), num_boost_round=settings.rounds
-    )
+    table = xgboost.DMatrix(X.astype(np.float32), label=(y - offset) / unit)
+    booster = xgboost.train(parameters, table, num_boost_round=settings.rounds)
     described = json.loads(booster.save_raw(raw_format="json").decode())
     trees = Trees.joined(
         [_boosted_tree(tree) for tree in described["learner"]["gradient_booster"]["model"]["trees"]]

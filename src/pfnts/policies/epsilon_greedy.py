@@ -61,6 +61,7 @@ class EpsilonGreedy(Policy):
             raise ValueError(f"warmup must be at least 1, a prediction needs a reward, got {warmup}")
         super().__init__(arms, warmup=warmup, explore=epsilon, schema=schema)
         self._backbone = backbones.load(backbone)
+        self._named = backbone if backbone in backbones.names() else None
 
     def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
         self._sequences: dict[int, PredictiveSequence] = {}
@@ -85,13 +86,19 @@ class EpsilonGreedy(Policy):
         return 1
 
     def _settings(self) -> dict[str, Any]:
-        # A file keeps no name of a backbone of the user's own; one must be passed to load.
-        name = self._backbone.name
-        return {"backbone": name if name in backbones.names() else None}
+        # A backbone of the user's own, or with options, must be passed to load.
+        return {"backbone": self._named}
+
+    @classmethod
+    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        if settings["backbone"] not in [None, *backbones.names()]:
+            raise ValueError(
+                f"backbone must be one of {backbones.names()} in a file, got {settings['backbone']!r}"
+            )
+        return settings
 
     @classmethod
     def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
-        known = settings["backbone"] in backbones.names() or isinstance(settings["backbone"], Backbone)
-        if not known:
+        if settings["backbone"] is None:
             raise ValueError("backbone must be passed to load: the policy was saved with one of your own")
         return cls(arms, epsilon=settings.pop("explore"), schema=schema, **settings)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts import Schema
-from pfnts.events import Event, History, Label
-from pfnts.policies.archive import read_archive, write_archive
+from pfnts.events import Decided, Event, History, Label, Observed
+from pfnts.policies.archive import damaged, read_archive, write_archive
 from pfnts.policies.decision import Matrix, Vector
 
 
@@ -86,7 +86,10 @@ class EventFold(ABC):
                     f"policy must say its settings to be saved: {type(self).__name__} has no _settings"
                 )
             common = {"warmup": self._warmup, "explore": self._explore}
-            first = self._first_schema
+            # Inferred from a whole batch, columns may be others than its first row alone would make them.
+            seen = (event.encoded for event in self._events if isinstance(event, Decided | Observed))
+            encoded = next(seen, None)
+            first = self._first_schema or (encoded.schema if encoded else None)
             header = {
                 "policy": self.name,
                 "arms": list(self._first_arms),
@@ -110,10 +113,20 @@ class EventFold(ABC):
         """
         archive = read_archive(path, policy=cls.name)
         policy = archive.made(
-            lambda arms, schema, settings: cls._from_settings(arms, schema, {**settings, **replaced})
+            lambda arms, schema, settings: cls._from_settings(
+                arms, schema, {**cls._from_file(settings), **replaced}
+            )
         )
-        archive.made(lambda *_: policy.append(archive.events))
+        try:
+            policy.append(archive.events)
+        except Exception as error:
+            raise damaged(archive.path, error) from error
         return policy
+
+    @classmethod
+    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Check what a file, which may be forged, says about the settings."""
+        return settings
 
     @classmethod
     def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:

@@ -39,7 +39,7 @@ class NeuralTS(Policy):
     penalty
         lambda: the pull of the weights to their initial values.
     nu
-        Factor on the standard deviation of the draws; the default is a tenth of the variance.
+        Factor on the standard deviation of the draws; its square, a factor on the variance, is 0.1.
     hidden
         Number of hidden units.
     learning_rate
@@ -205,7 +205,8 @@ class _Table:
             self._rewards = torch.cat([self._rewards, torch.empty_like(self._rewards)])
         self._rows[self._size, :-1] = torch.as_tensor(x, dtype=torch.float32)
         self._rows[self._size, -1] = 1.0
-        self._rewards[self._size] = reward
+        # by way of a tensor: beyond single precision it becomes infinite, and the network stays at its start
+        self._rewards[self._size] = torch.tensor(reward, dtype=torch.float64)
         self._size += 1
 
 

@@ -84,6 +84,7 @@ class PFNTS(Policy):
             )
         super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
         self._backbone = backbones.load(backbone)
+        self._named = backbone if backbone in backbones.names() else None
         self._estimator = (
             default_estimator(self._backbone) if estimator is None else estimators.load(estimator)
         )
@@ -193,12 +194,21 @@ class PFNTS(Policy):
     def _settings(self) -> dict[str, Any]:
         return {
             "encoding": arm_models.described(self._selector),
-            "backbone": self._backbone.name if self._backbone.name in backbones.names() else None,
+            "backbone": self._named,
             "fingerprint": self._backbone.fingerprint,
             "estimator": estimators.described(self._estimator),
             "exploration": self._exploration,
             "refresh": self._refresh,
         }
+
+    @classmethod
+    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        known = [None, *backbones.names()]
+        if settings["backbone"] not in known:
+            raise ValueError(
+                f"backbone must be one of {known[1:]} in a file, got {settings['backbone']!r}; pass it to load"
+            )
+        return settings
 
     @classmethod
     def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
@@ -208,11 +218,6 @@ class PFNTS(Policy):
         saved = settings.pop("fingerprint")
         if isinstance(settings["encoding"], dict):
             settings["encoding"] = arm_models.from_description(settings["encoding"])
-        if isinstance(settings["backbone"], str) and settings["backbone"] not in backbones.names():
-            raise ValueError(
-                f"backbone must be one of {backbones.names()} in a file, got {settings['backbone']!r}; "
-                "pass the backbone to load"
-            )
         policy = cls(arms, schema=schema, **settings)
         if policy._backbone.fingerprint != saved:
             warnings.warn(

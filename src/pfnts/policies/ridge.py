@@ -80,6 +80,8 @@ class RidgeModels:
             )
         if not (np.isfinite(precision).all() and np.isfinite(moment).all()):
             raise ValueError("sums must be finite")
+        if np.linalg.eigvalsh(precision).min() <= 0:
+            raise ValueError("sums must be those of a ridge regression, its precision is not positive")
         self._precision, self._moment = precision.copy(), moment.copy()
         self._inverse = np.linalg.inv(self._precision).astype(np.float64)
         self._coefficients = (self._inverse @ self._moment[..., None])[..., 0]
@@ -139,10 +141,20 @@ class RidgePolicy(Policy):
         summary = settings.pop("summary", None)
         policy = cls(arms, schema=schema, **settings)
         if summary is not None:
-            policy._summary = {name: np.asarray(summary[name]) for name in ("precision", "moment", "counts")}
-            if policy._summary["counts"].shape != (len(arms),) or (policy._summary["counts"] < 0).any():
-                raise KeyError("counts of the arms")
-            policy._summary = {name: np.asarray(summary[name]).tolist() for name in policy._summary}
+            sums = {name: np.asarray(summary[name], dtype=np.float64) for name in ("precision", "moment")}
+            counts = np.asarray(summary["counts"], dtype=np.int64)
+            width = sums["moment"].shape[-1]
+            if sums["precision"].shape != (len(arms), width, width) or sums["moment"].shape != (
+                len(arms),
+                width,
+            ):
+                raise TypeError("its sums do not fit together")
+            if counts.shape != (len(arms),) or (counts < 0).any():
+                raise TypeError("its counts are not those of the arms")
+            policy._summary = {
+                **{name: values.tolist() for name, values in sums.items()},
+                "counts": counts.tolist(),
+            }
             if schema is not None:
                 policy._model(schema.width)
         return policy

@@ -40,6 +40,8 @@ def load(estimator: str | Estimator) -> Estimator:
             f"got {estimator!r}"
         )
     options = dict(_option(text, estimator) for text in filter(None, (parts[2] or "").split(",")))
+    if not isinstance(options.get("coupled", False), bool):
+        raise ValueError(f"coupled must be true or false, got {estimator!r}")
     try:
         found: Estimator = _KNOWN[parts[1]](**options)
     except TypeError as error:

@@ -9,7 +9,8 @@ import pytest
 import torch
 from numpy.random import Generator
 
-from pfnts.backbones.embedded import sequence as module
+from pfnts.backbones.embedded.asking import QUERIES_AT_ONCE
+from pfnts.backbones.embedded.cache import SIDE_BY_SIDE
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
@@ -67,26 +68,22 @@ def test_a_forked_process_has_workers_of_its_own() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
 
 
-def test_answers_do_not_depend_on_the_number_of_threads(
-    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(module.ROWS_APART, "cpu", 20)
-    X, y = rng.standard_normal((48, 3)), rng.standard_normal(48)
-    Q = rng.standard_normal((3 * module.QUERIES_AT_ONCE["cpu"] + 1, 3))
+def test_answers_do_not_depend_on_the_number_of_threads(small_network: CausalPFN, rng: Generator) -> None:
+    X, y = rng.standard_normal((300, 3)), rng.standard_normal(300)
+    Q = rng.standard_normal((3 * QUERIES_AT_ONCE["cpu"] + 1, 3))
     before = torch.get_num_threads()
     answers = []
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        answers.append(EmbeddedSequence(small_network, X, y).means(Q, [3, 31, 48]))
+        answers.append(EmbeddedSequence(small_network, X, y).means(Q, [3, 31, 48, 300]))
     torch.set_num_threads(before)
     np.testing.assert_array_equal(answers[0], answers[1])
 
 
-@pytest.mark.parametrize("rows", [1, 7, 47])
-def test_pieces_of_a_pass_equal_the_whole(
-    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch, rows: int
+def test_pieces_side_by_side_equal_one_after_the_other(
+    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X, y, Q = rng.standard_normal((48, 3)), rng.standard_normal(48), rng.standard_normal((4, 3))
-    whole = EmbeddedSequence(small_network, X, y).means(Q, [3, 31, 48])
-    monkeypatch.setitem(module.ROWS_APART, "cpu", rows)
-    np.testing.assert_allclose(EmbeddedSequence(small_network, X, y).means(Q, [3, 31, 48]), whole, atol=1e-4)
+    X, y, Q = rng.standard_normal((300, 3)), rng.standard_normal(300), rng.standard_normal((4, 3))
+    together = EmbeddedSequence(small_network, X, y).means(Q, [300])
+    monkeypatch.setitem(SIDE_BY_SIDE, "cpu", 1)
+    np.testing.assert_array_equal(EmbeddedSequence(small_network, X, y).means(Q, [300]), together)

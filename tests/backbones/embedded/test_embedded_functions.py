@@ -13,6 +13,7 @@ FAMILIES = [
     functions.oblivious_trees,
     functions.bart_trees,
     functions.additive,
+    functions.prototypes,
 ]
 
 

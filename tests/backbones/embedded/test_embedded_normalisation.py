@@ -54,6 +54,12 @@ def test_tiny_spread_about_a_large_centre_is_still_a_spread() -> None:
     assert (centre, scale) == pytest.approx((1e4, 1.0))
 
 
+@pytest.mark.parametrize(("centre", "spread"), [(1e6, 0.5), (1e12, 0.5), (0.0, 1e200), (3e299, 1e299)])
+def test_any_size_of_values_will_do(centre: float, spread: float) -> None:
+    found = moments(*[centre - spread, centre + spread] * 50)
+    assert found == pytest.approx((centre, spread), rel=1e-3)
+
+
 def test_rows_are_shown_centred_scaled_and_clipped() -> None:
     X = torch.tensor([[0.0, 7.0], [2.0, 7.0]])
     norm = Normalisation.of(X, torch.tensor([10.0, 30.0]))

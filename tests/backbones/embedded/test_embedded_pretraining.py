@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import json
+import math
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -19,15 +21,18 @@ from pfnts.backbones.embedded.pretraining import Progress, Recipe, pretrain
 from pfnts.backbones.embedded.regressions import opinions_on
 from pfnts.experiments.training_scores import training_scores
 
-TINY = Architecture(cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, layers=1)
+TINY = Architecture(cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, keys=1, layers=1)
 RECIPE = Recipe(
     seconds=80,
     warmup_steps=5,
     rows_per_step=512,
-    lengths=(64,),
-    length_weights=(1.0,),
+    lengths=(0, 64),
+    length_weights=(0.3, 0.7),
+    late_length_weights=(0.3, 0.7),
     widths=(3,),
     width_weights=(1.0,),
+    steps_per_draw=4,
+    shapes_at_once=2,
 )
 
 
@@ -45,7 +50,7 @@ def stored(out: Path) -> dict[str, object]:
 @pytest.mark.usefixtures("clock")
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
     tables = pretraining.draw_tables(64, 64, 3, dice=Dice(77), groups=16)
-    lesson = pretraining.Lesson.of(tables, known=16)
+    lesson = pretraining.Lesson.of(tables, asked=32, known=16, together=False)
     torch.manual_seed(RECIPE.seed)
     fresh = CausalPFN(TINY)
     rows: list[dict[str, object]] = []
@@ -58,7 +63,14 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
     assert after < 0.9 * before
     assert [row["step"] for row in rows] == [20, 50, 80]
     assert rows[-1]["loss"] < rows[0]["loss"]
-    assert set(rows[0]) > {"step", "seconds", "loss", "learning_rate", "friedman1-5", "linear-10"}
+    assert set(rows[0]) > {
+        "step",
+        "seconds",
+        "loss",
+        "learning_rate",
+        "friedman1-5 R2",
+        "linear-10 within 95 %",
+    }
 
 
 @pytest.mark.usefixtures("clock")
@@ -105,16 +117,28 @@ def test_learning_rate_rises_and_falls_to_nothing() -> None:
 
 
 def test_loss_is_that_of_hand_computed_predictions() -> None:
-    # Squared error 4 in units of signal 1; pinball of the median 0.5 * |3 - 1| / 2, in units of scale 2.
+    # Squared error 4 in units of signal 1; pinball of the median 0.5 * |3 - 1| / 2, in units of scale 2; the
+    # likelihood of an error of 2 under a standard deviation of 2.
     loss = pretraining.loss_of(
         mean=torch.tensor([[2.0]]),
         quantiles=torch.tensor([[[1.0]]]),
+        log_sd=torch.tensor([[math.log(2.0)]]),
         true_mean=torch.tensor([[0.0]]),
         targets=torch.tensor([[[3.0]]]),
         scale=torch.tensor([[2.0]]),
         signal=torch.tensor([[1.0]]),
     )
-    assert float(loss) == pytest.approx(4.0 + 0.5)
+    surprise = math.log(2.0) + 0.5
+    assert float(loss) == pytest.approx(4.0 + 0.5 + pretraining.SPREAD_WEIGHT * surprise)
+
+
+def loss(*, quantiles: torch.Tensor, log_sd: float = 0.0, means: torch.Tensor | None = None) -> float:
+    """Of a predicted mean of 0, for true means that are 0 or as given, and standard normal targets."""
+    generator = torch.Generator().manual_seed(0)
+    true = torch.zeros(1, 1) if means is None else means
+    zero, one = torch.zeros_like(true), torch.ones(1, 1)
+    targets = torch.randn(4000, *true.shape, generator=generator)
+    return float(pretraining.loss_of(zero, quantiles, zero + log_sd, true, targets, one, one))
 
 
 def test_true_quantiles_have_the_least_loss() -> None:
@@ -122,41 +146,73 @@ def test_true_quantiles_have_the_least_loss() -> None:
     assert level[0] == pytest.approx(0.01)
     assert level[49] == pytest.approx(0.5)
     true = torch.special.ndtri(level)[None, None]
-    targets = torch.randn(4000, 1, 1, generator=torch.Generator().manual_seed(0))
-
-    def loss(quantiles: torch.Tensor) -> float:
-        zero = torch.zeros(1, 1)
-        return float(pretraining.loss_of(zero, quantiles, zero, targets, torch.ones(1, 1), torch.ones(1, 1)))
-
-    assert loss(true) < min(loss(1.2 * true), loss(0.8 * true), loss(true + 0.2), loss(true - 0.2))
+    others = (1.2 * true, 0.8 * true, true + 0.2, true - 0.2)
+    assert loss(quantiles=true) < min(loss(quantiles=other) for other in others)
 
 
-@pytest.mark.parametrize("rows", [16, 35, 64, 256])
-def test_stretches_are_all_of_the_first_rows_and_two_parts_of_the_later(rows: int) -> None:
-    first, *later = pretraining.draw_stretches(rows, Dice(0))
-    assert first == range(min(rows, 32))
-    assert len(later) == (2 if rows > 32 else 0)
-    for stretch in later:
-        assert 32 <= stretch.start < stretch.stop <= rows
+def test_true_standard_deviation_of_the_mean_has_the_least_loss() -> None:
+    means = 0.3 * torch.randn(1, 2000, generator=torch.Generator().manual_seed(1))
+    flat = torch.zeros(1, 2000, 1)
+    found = {sd: loss(quantiles=flat, log_sd=math.log(sd), means=means) for sd in (0.2, 0.25, 0.3, 0.35, 0.4)}
+    assert min(found, key=lambda sd: found[sd]) == 0.3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lessons_are_normalised_as_histories_are_in_use(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int, int, bool]] = []
+    of = pretraining.Lesson.of
+
+    def noted(tables: pretraining.Tables, *, asked_: int, known: int, together: bool) -> pretraining.Lesson:
+        asked.append((tables.X.shape[1], asked_, known, together))
+        return of(tables, asked=asked_, known=known, together=together)
+
+    monkeypatch.setattr(
+        pretraining.Lesson, "of", staticmethod(lambda t, *, asked, **rest: noted(t, asked_=asked, **rest))
+    )
+    for lengths in ((0,), (64,), (256,)):
+        recipe = replace(RECIPE, lengths=lengths, length_weights=(1.0,))
+        pretraining.draw_lessons(recipe, Dice(seed))
+    for rows, queries, known, together in asked:
+        if together:
+            assert known == rows - queries < 32
+        else:
+            assert rows / 2.5 - 1 <= known <= rows - queries
 
 
 def test_held_out_scores_know_a_trained_network_from_a_fresh_one(small_network: CausalPFN) -> None:
     with as_file(files("pfnts.backbones.embedded") / "weights.safetensors") as shipped:
         good = training_scores(load_network(shipped, "cpu", ""), draws=2, sizes=(64,))
     bad = training_scores(small_network, draws=2, sizes=(64,))
-    assert good["friedman1-5"][0] > 0.6
-    assert all(good[name][0] > bad[name][0] for name in good)
+    assert good["friedman1-5 R2"][0] > 0.6
+    assert all(good[name][0] > bad[name][0] for name in good if name.endswith("R2"))
+    assert 0.8 < good["friedman1-5 within 95 %"][0] <= 1
 
 
 def test_every_table_is_used_as_often_as_the_recipe_says() -> None:
     recipe = replace(RECIPE, steps_per_draw=4, uses=3, shapes_at_once=1)
-    seen = Counter(id(lesson) for lesson in islice(pretraining.lessons(recipe, Dice(0)), 12))
+    seen = Counter(id(lesson) for lesson in islice(pretraining.lessons(recipe, Dice(0), Progress()), 12))
     assert sorted(seen.values()) == [3, 3, 3, 3]
 
 
-def test_opinions_of_a_lesson_are_those_of_its_own_tables() -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_opinions_of_a_lesson_are_those_of_its_own_tables(
+    together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tables = pretraining.draw_tables(8, 20, 3, dice=Dice(1), groups=2)
-    whole = pretraining.Lesson.of(tables, known=8)
+    monkeypatch.setattr(pretraining, "MATRICES", 3 * 24**2)  # regressions of three tables at a time
+    whole = pretraining.Lesson.of(tables, asked=4, known=8, together=together)
     for lesson in whole.parts(4):
-        torch.testing.assert_close(lesson.opinions, opinions_on(lesson.X, lesson.y))
+        expected = opinions_on(lesson.X, lesson.y, asked=4 if together else 1)
+        torch.testing.assert_close(lesson.opinions, expected, atol=1e-4, rtol=1e-4)
         assert lesson.again.shape[1] == len(lesson.X) == 2
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_compiled_parts_give_the_same_loss(together: bool) -> None:
+    network = CausalPFN(TINY)
+    compiled = copy.deepcopy(network)
+    pretraining.compile_parts(compiled, backend="eager")
+    tables = pretraining.draw_tables(8, 20, 3, dice=Dice(1), groups=2)
+    lesson = pretraining.Lesson.of(tables, asked=4, known=8, together=together)
+    one, other = (pretraining.training_loss(net, lesson, Dice(2)) for net in (network, compiled))
+    torch.testing.assert_close(one, other)

@@ -8,7 +8,16 @@ import torch
 from sklearn.linear_model import Ridge
 
 from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelBasis
-from pfnts.backbones.embedded.regressions import LIMIT, PENALTIES, Regressions, refit_sizes
+from pfnts.backbones.embedded.regressions import (
+    LIMIT,
+    NOTES,
+    PENALTIES,
+    REGRESSIONS,
+    Regressions,
+    halvings,
+    opinions_on,
+    refit_sizes,
+)
 
 
 def rows(seed: int, *, n: int = 120, features: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -21,11 +30,11 @@ def rows(seed: int, *, n: int = 120, features: int = 3) -> tuple[torch.Tensor, t
 def test_opinions_equal_scikit_learn_on_the_rows_before(row: int) -> None:
     X, y = rows(row)
     said = Regressions().extend(X, y)
-    fitted = max(size for size in refit_sizes(120) if size <= row)
     x = X[1].numpy()
     bases = [x, np.hstack([x, np.sin(x), np.cos(x), np.sin(2 * x), np.cos(2 * x)])]
     expected = []
-    for basis in bases:
+    for basis, sizes in zip(bases, (refit_sizes(120), halvings(120)), strict=True):
+        fitted = max(size for size in sizes if size <= row)
         Z = np.hstack([np.ones((len(x), 1)), basis])
         for penalty in PENALTIES:
             model = Ridge(alpha=3 * penalty, fit_intercept=False).fit(Z[:fitted], y[1, :fitted])
@@ -64,7 +73,62 @@ def test_opinions_on_far_contexts_and_with_missing_cells_stay_finite() -> None:
 
 def test_nothing_is_said_before_the_first_row() -> None:
     X, y = rows(3)
-    assert (Regressions().extend(X, y)[:, 0] == 0).all()
+    assert (Regressions().extend(X, y)[:, 0, :-NOTES] == 0).all()
+
+
+def test_a_fork_and_its_original_grow_apart() -> None:
+    X, y = rows(4)
+    alone, original = Regressions(), Regressions()
+    alone.extend(X[:, :50], y[:, :50])
+    original.extend(X[:, :50], y[:, :50])
+    fork = original.fork()
+    fork.extend(X[:, 80:], y[:, 80:])
+    torch.testing.assert_close(
+        original.extend(X[:, 50:70], y[:, 50:70]), alone.extend(X[:, 50:70], y[:, 50:70])
+    )
+    twin = Regressions()
+    order = [*range(50), *range(80, 120)]
+    twin.extend(X[:, order], y[:, order])
+    torch.testing.assert_close(fork.opinions(X, [90]), twin.opinions(X, [90]), atol=1e-9, rtol=0)
+    torch.testing.assert_close(original.opinions(X, [33, 70]), alone.opinions(X, [33, 70]), atol=1e-9, rtol=0)
+
+
+def test_rows_asked_for_teach_nothing() -> None:
+    X, y = rows(5)
+    changed = y.clone()
+    changed[:, 100:] += 5.0
+    assert torch.equal(opinions_on(X, y, asked=20), opinions_on(X, changed, asked=20))
+
+
+@pytest.mark.parametrize("row", [1, 30, 119])
+def test_mean_so_far_and_number_of_rows_are_told(row: int) -> None:
+    X, y = rows(row)
+    said = Regressions().extend(X, y)[1, row]
+    assert float(said[-NOTES - 1]) == pytest.approx(float(y[1, :row].mean()))
+    assert float(said[-1]) == pytest.approx(np.log1p(row) / 4)
+
+
+@pytest.mark.parametrize("row", [1, 30, 119])
+def test_average_by_errors_so_far_weighs_each_prediction_by_its_own(row: int) -> None:
+    X, y = rows(row)
+    said = Regressions().extend(X, y)[1].numpy()
+    predictions = said[:, : -NOTES - 2]
+    squared = ((predictions[:row] - y[1, :row, None].numpy()) ** 2).sum(0)
+    weight = np.exp(-row / 4 * (np.log1p(squared) - np.log1p(squared).min()))
+    expected = (weight * predictions[row]).sum() / weight.sum()
+    assert said[row, -NOTES - 2] == pytest.approx(expected)
+    own = ((said[:row, -NOTES - 2] - y[1, :row].numpy()) ** 2).sum()
+    assert said[row, -2] == pytest.approx(np.log((own + 0.01) / (row + 1)) / 2)
+
+
+@pytest.mark.parametrize("row", [16, 50])
+def test_leverage_is_the_variance_of_a_line(row: int) -> None:
+    X, y = rows(row)
+    said = Regressions().extend(X, y)[1, row, -3]
+    fitted = max(size for size in refit_sizes(120) if size <= row)
+    Z = np.hstack([np.ones((120, 1)), X[1].numpy()])
+    variance = Z[row] @ np.linalg.solve(Z[:fitted].T @ Z[:fitted] + 3 * PENALTIES[1] * np.eye(4), Z[row])
+    assert float(said) == pytest.approx(np.log(variance) / 2)
 
 
 def evidence(Z: np.ndarray, y: np.ndarray, penalty: float) -> float:
@@ -74,7 +138,7 @@ def evidence(Z: np.ndarray, y: np.ndarray, penalty: float) -> float:
 
 
 @pytest.mark.parametrize("row", [1, 12, 50, 119])
-def test_last_opinion_averages_the_others_by_their_evidence(row: int) -> None:
+def test_thirteenth_opinion_averages_the_others_by_their_evidence(row: int) -> None:
     X, y = rows(row)
     regressions = Regressions()
     said = regressions.extend(X, y)[1, row].numpy()
@@ -90,4 +154,5 @@ def test_last_opinion_averages_the_others_by_their_evidence(row: int) -> None:
         basis = KernelBasis.of(X[:, :doubling], kernel._weights(X[:, :doubling]))
         found += [evidence(basis(X[:, :fitted])[1].numpy(), targets, p) for p in KERNEL_PENALTIES]
     weight = np.exp(found - np.max(found))
+    said = said[: REGRESSIONS + 1]
     assert said[-1] == pytest.approx(said[:-1] @ weight / weight.sum(), abs=1e-6)

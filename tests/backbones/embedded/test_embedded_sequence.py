@@ -1,3 +1,5 @@
+"""One history: which rows a prediction knows of, and when work is done."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,125 +9,210 @@ from numpy.random import Generator
 
 from pfnts.backbones.embedded import EmbeddedBackbone
 from pfnts.backbones.embedded import sequence as module
+from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
+from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.regressions import opinions_on
-from pfnts.backbones.embedded.sequence import EmbeddedSequence
+from pfnts.backbones.embedded.sequence import EmbeddedSequence, basis_of
 
-SIZES = [1, 2, 7, 16, 31, 40, 47]
+SIZES = [1, 2, 7, 16, 31, 32, 40, 64, 79, 80, 90]
 
 
-def history(rng: Generator, n: int = 48, features: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def history(rng: Generator, n: int = 90, features: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X = rng.standard_normal((n, features))
     return X, X[:, 0] + rng.standard_normal(n), rng.standard_normal((6, features))
 
 
-@pytest.mark.parametrize("queries", [1, 6], ids=["all prefixes in one batch", "a slice for each prefix"])
-def test_a_row_leaves_smaller_sizes_alike_bit_for_bit(
-    small_network: CausalPFN, rng: Generator, queries: int
-) -> None:
-    X, y, Q = history(rng)  # normalised by the first 32 rows
-    changed_X, changed_y = X.copy(), y.copy()
-    changed_X[40] += 1.0
-    changed_y[40] -= 3.0
-    before = EmbeddedSequence(small_network, X, y)
-    after = EmbeddedSequence(small_network, changed_X, changed_y)
-    sizes = [*range(1, 41), 48]
-    old, new = before.means(Q[:queries], sizes), after.means(Q[:queries], sizes)
-    np.testing.assert_array_equal(old[:-1], new[:-1])
-    assert (old[-1] != new[-1]).all()
-    levels = [0.1, 0.5, 0.9]
-    np.testing.assert_array_equal(
-        before.quantiles(Q[:queries], 40, levels), after.quantiles(Q[:queries], 40, levels)
-    )
-
-
-def test_cache_agrees_with_the_pass_used_in_training(small_network: CausalPFN, rng: Generator) -> None:
+def test_answers_agree_with_the_pass_used_in_training(small_network: CausalPFN, rng: Generator) -> None:
     X, y, Q = history(rng)
     X[5, 1] = np.nan
     sequence = EmbeddedSequence(small_network, X, y)
-    means = sequence.means(Q, SIZES)
-    middle = sequence.quantiles(Q, 31, [0.5])[0]
-    norm = Normalisation.of(torch.from_numpy(X[:32]), torch.from_numpy(y[:32]))
     identity = torch.randn(1, 3, 24, generator=torch.Generator().manual_seed(0))
-    for i, query in enumerate(Q):
-        for j, size in enumerate(SIZES):
+    for size in SIZES:
+        said = sequence.predict(Q, sizes=[size], levels=[0.5])
+        basis = basis_of(size)
+        norm = Normalisation.of(torch.from_numpy(X[:basis]), torch.from_numpy(y[:basis]))
+        for i, query in enumerate(Q):
             rows = norm.contexts(torch.from_numpy(np.vstack([X[:size], query])))[None].float()
             targets = norm.targets(torch.from_numpy(np.append(y[:size], 0.0)))[None].float()
             asked, opinions = [range(size, size + 1)], opinions_on(rows, targets)
             mean, quantiles = small_network(rows, targets, identity, asked, opinions)
-            assert means[j, i] == pytest.approx(float(mean * norm.y_scale + norm.y_centre), abs=1e-4)
-            if size == 31:
-                median = quantiles[0, 0].sort().values[49] * norm.y_scale + norm.y_centre
-                assert middle[i] == pytest.approx(float(median), abs=1e-4)
+            median = quantiles[0, 0].sort().values[49]
+            for found, expected in ((said.means[0, i], mean), (said.quantiles[0, i], median)):
+                assert found == pytest.approx(float(expected * norm.y_scale + norm.y_centre), abs=1e-4)
 
 
-@pytest.mark.parametrize("shipped", [False, True], ids=["small network", "shipped network"])
-def test_appending_in_pieces_equals_all_at_once(
-    small_network: CausalPFN, rng: Generator, shipped: bool
+@pytest.mark.parametrize("size", [319, 320, 1279, 2559, 2560, 2611])
+def test_later_rows_do_not_reach_back_in_long_histories(
+    small_network: CausalPFN, rng: Generator, size: int
 ) -> None:
-    X, y, Q = history(rng, n=90)
-
-    def start(X: np.ndarray, y: np.ndarray) -> EmbeddedSequence:
-        return EmbeddedBackbone().sequence(X, y) if shipped else EmbeddedSequence(small_network, X, y)
-
-    pieces = start(X[:1], y[:1])
-    for begin, end in [(1, 2), (2, 3), (3, 31), (31, 33), (33, 64), (64, 70), (70, 90)]:
-        pieces.append(X[begin:end], y[begin:end])
-        pieces.means(Q[:2], [max(1, begin // 2), end])
-    sizes = [*SIZES, 64, 90]
-    np.testing.assert_allclose(pieces.means(Q, sizes), start(X, y).means(Q, sizes), atol=1e-4)
+    X, y, Q = history(rng, n=2700)
+    undisturbed = EmbeddedSequence(small_network, X[:size], y[:size]).means(Q, [size])
+    X[size:], y[size:] = 1e3 * X[size:], 1e5 * y[size:] - 7
+    later = EmbeddedSequence(small_network, X, y)
+    later.means(Q[:1], [2700])
+    np.testing.assert_array_equal(later.means(Q, [size]), undisturbed)
 
 
-def test_one_query_equals_many(small_network: CausalPFN, rng: Generator) -> None:
-    X, y, Q = history(rng)
-    sequence = EmbeddedSequence(small_network, X, y)
-    alone = np.concatenate([sequence.means(Q[i : i + 1], SIZES) for i in range(len(Q))], axis=1)
-    np.testing.assert_allclose(sequence.means(Q, SIZES), alone, atol=1e-4)
+def test_growing_row_by_row_equals_all_at_once(small_network: CausalPFN, rng: Generator) -> None:
+    X, y, Q = history(rng, n=190)
+    grown = EmbeddedSequence(small_network, X[:20], y[:20])
+    for i in range(20, 190):
+        grown.append(X[i : i + 1], y[i : i + 1])
+        grown.means(Q[:1], [i + 1])
+    for size in [*SIZES, 100, 159, 160, 190]:
+        whole = EmbeddedSequence(small_network, X, y)
+        np.testing.assert_array_equal(grown.means(Q, [size]), whole.means(Q, [size]))
 
 
-@pytest.mark.parametrize(("limit", "value"), [("ROWS_AT_ONCE", 5), ("CELLS_AT_ONCE", 20)])
-def test_how_the_work_is_cut_up_does_not_matter(
-    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+def test_a_row_of_a_tail_takes_one_pass(small_network: CausalPFN, rng: Generator, entered: list[int]) -> None:
+    X, y, Q = history(rng, n=127)
+    sequence = EmbeddedSequence(small_network, X[:100], y[:100])
+    sequence.means(Q, [100])
+    for i in range(100, 127):
+        entered.clear()
+        sequence.append(X[i : i + 1], y[i : i + 1])
+        sequence.means(Q, [i + 1])
+        low = (i + 1) & -(i + 1)
+        assert entered == [1 if low < 4 else 4 if low < 16 else 16]
+
+
+@pytest.fixture
+def entered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Rows of every piece that enters a cache."""
+    rows: list[int] = []
+    run = Cache._pass
+
+    def counted(self: Cache, pieces: list, cores: Cores) -> None:
+        rows.extend(piece.cells.shape[1] for piece in pieces)
+        run(self, pieces, cores)
+
+    monkeypatch.setattr(Cache, "_pass", counted)
+    return rows
+
+
+@pytest.mark.parametrize(("gap", "begin", "end"), [(1, 480, 660), (7, 100, 1400)])
+def test_no_question_has_to_wait_for_a_whole_cache(
+    small_network: CausalPFN, rng: Generator, entered: list[int], gap: int, begin: int, end: int
 ) -> None:
-    X, y, Q = history(rng)
-    whole = EmbeddedSequence(small_network, X, y).means(Q[:4], SIZES)
-    monkeypatch.setitem(getattr(module, limit), "cpu", value)
-    np.testing.assert_allclose(EmbeddedSequence(small_network, X, y).means(Q[:4], SIZES), whole, atol=1e-4)
+    X, y, Q = history(rng, n=end)
+    sequence, most = EmbeddedSequence(small_network, X[:begin], y[:begin]), 0
+    sequence.means(Q[:1], [begin])
+    for i in range(begin, end, gap):
+        entered.clear()
+        sequence.append(X[i : i + gap], y[i : i + gap])
+        sequence.means(Q[:1], [sequence.size])
+        most = max(most, sum(entered))
+    # A piece of this cache, one of the next (two where seven rows come at once), a few rows of the tail.
+    assert most <= 2 * 64 + 64 + 16
 
 
-def test_statistics_are_taken_anew_when_the_history_has_doubled(
+def test_cache_that_takes_over_is_the_one_made_ahead(
     small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bases = []
-    of = Normalisation.of
+    made = []
+    start = Cache.__init__
 
-    def counted(X: torch.Tensor, y: torch.Tensor) -> Normalisation:
-        bases.append(len(y))
-        return of(X, y)
+    def counted(self: Cache, *arguments: object, **options: object) -> None:
+        start(self, *arguments, **options)
+        made.append(self.basis)
 
-    monkeypatch.setattr(module.Normalisation, "of", staticmethod(counted))
-    X, y, Q = history(rng, n=70)
-    sequence = EmbeddedSequence(small_network, X[:3], y[:3])
-    for i in range(3, 70):
-        sequence.means(Q[:1], [sequence.size])
+    monkeypatch.setattr(Cache, "__init__", counted)
+    X, y, Q = history(rng, n=200)
+    sequence = EmbeddedSequence(small_network, X[:40], y[:40])
+    for i in range(40, 200):
         sequence.append(X[i : i + 1], y[i : i + 1])
-    assert bases == [2, 4, 8, 16, 32, 64]
+        sequence.means(Q[:1], [sequence.size])
+    assert made == [32, 64, 128]
+
+
+def test_questions_about_the_distant_past_do_not_work_ahead(
+    small_network: CausalPFN, rng: Generator, entered: list[int]
+) -> None:
+    X, y, Q = history(rng, n=2000)
+    sequence = EmbeddedSequence(small_network, X, y)
+    sequence.means(Q[:1], [100])
+    entered.clear()
+    sequence.means(Q[:1], [100])
+    assert entered == []
+
+
+def test_caches_that_nobody_asks_for_are_dropped(small_network: CausalPFN, rng: Generator) -> None:
+    X, y, Q = history(rng, n=300)
+    sequence = EmbeddedSequence(small_network, X, y)
+    early = sequence.means(Q[:1], range(1, 301, 10))
+    for _ in range(module.KEPT_FOR + 1):
+        sequence.means(Q[:1], [300])
+    assert set(sequence._caches) == {128, 256}  # that which answers, and the next
+    np.testing.assert_array_equal(sequence.means(Q[:1], range(1, 301, 10)), early)
+
+
+@pytest.mark.parametrize("fails_at", [1, 4, 7, 20])
+def test_interrupted_question_leaves_later_answers_alike(
+    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    X, y, Q = history(rng, n=200)
+    expected = EmbeddedSequence(small_network, X, y).means(Q, [31, 101, 200])
+    sequence, calls = EmbeddedSequence(small_network, X[:150], y[:150]), iter(range(1000))
+    sequence.means(Q[:1], [150])
+    sequence.append(X[150:], y[150:])
+
+    def failing(*arguments: torch.Tensor) -> torch.Tensor:
+        if next(calls) == fails_at:
+            raise KeyboardInterrupt
+        return attention(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pfnts.backbones.embedded.cache.attention", failing)
+        with pytest.raises(KeyboardInterrupt):
+            sequence.means(Q, [31, 101, 200])
+    np.testing.assert_array_equal(sequence.means(Q, [31, 101, 200]), expected)
+
+
+def test_pieces_of_a_tail_are_aligned_and_few() -> None:
+    for start in (0, 64, 256):
+        for size in range(start + 1, start + 64):
+            cuts = [start, *tail_ends(start, size)]
+            steps = np.diff(cuts)
+            assert cuts[-1] == size
+            assert len(steps) <= 9
+            assert set(steps) <= {1, 4, 16}
+            assert all(begin % step == 0 for begin, step in zip(cuts, steps, strict=False))
+
+
+@pytest.mark.parametrize("shared", [1, 2, 8])
+@pytest.mark.parametrize("queries", [1, 4, 9])
+def test_attention_is_that_of_the_textbook(rng: Generator, shared: int, queries: int) -> None:
+    query, key, value = (
+        torch.from_numpy(rng.standard_normal((1, heads, rows, 4)))
+        for heads, rows in ((8, queries), (shared, 12), (shared, 12))
+    )
+    mask = torch.zeros(queries, 12, dtype=torch.float64)
+    mask[:, 7:] = -torch.inf
+    keys, values = (x.repeat_interleave(8 // shared, 1)[:, :, :7] for x in (key, value))
+    weight = torch.softmax(query @ keys.mT / 2, -1)
+    torch.testing.assert_close(attention(query, key, value, mask), weight @ values)
+    torch.testing.assert_close(attention(query, key[:, :, :7], value[:, :, :7]), weight @ values)
 
 
 def test_targets_follow_shift_and_scale(small_network: CausalPFN, rng: Generator) -> None:
     X, y, Q = history(rng)
     plain = EmbeddedSequence(small_network, X, y).means(Q, SIZES)
     moved = EmbeddedSequence(small_network, X, 1e4 * y - 7e4).means(Q, SIZES)
-    np.testing.assert_allclose((moved + 7e4) / 1e4, plain, atol=1e-4)
+    # but for the first row, whose own size is its scale
+    np.testing.assert_allclose((moved + 7e4)[1:] / 1e4, plain[1:], atol=1e-4)
 
 
-def test_wide_one_hot_history_is_answered_from_few_columns(small_network: CausalPFN, rng: Generator) -> None:
-    user = rng.integers(350, size=64)
-    X = np.eye(350)[user]
-    y = (user % 2) + 0.1 * rng.standard_normal(64)
-    means = EmbeddedSequence(small_network, X, y).means(np.eye(350)[:5], [1, 64])
-    assert np.isfinite(means).all()
+def test_arms_keep_their_columns_in_wide_histories(small_network: CausalPFN, rng: Generator) -> None:
+    X = np.concatenate([rng.standard_normal((400, 400)), np.eye(2)[rng.integers(2, size=400)]], 1)
+    y = X[:, :50].sum(1)  # the arms are worth the same
+    sequence = EmbeddedSequence(small_network, X, y, keep=[400, 401])
+    sequence.means(X[:1], [31, 100, 400])
+    for cache in sequence._caches.values():
+        for view in cache._views:
+            assert {400, 401} <= set(view._reduce.kept)
+    assert len(sequence._caches[256]._views[0]._reduce.rest)
 
 
 def test_shipped_network_learns_a_curve(rng: Generator) -> None:

@@ -290,7 +290,10 @@ def test_page_needs_nothing_from_elsewhere(small: Path) -> None:
 
 
 def test_coverage_is_shown_with_and_without_runs(tmp_path: Path, small: Path) -> None:
-    table = "task,model,size,coverage,coverage_error\nlinear,bart,16,0.9346,0.02\nlinear,bart,64,0.91,nan\n"
+    table = (
+        "task,model,variance,size,replications,coverage,coverage_error,length,length_error\n"
+        "linear,bart,mcmc,16,2,0.9346,0.02,3.5,nan\nlinear,bart,mcmc,64,2,0.91,nan,2.5,0.1\n"
+    )
     alone = tmp_path / "alone" / "calibration"
     alone.mkdir(parents=True)
     for folder in (small, alone):
@@ -298,7 +301,7 @@ def test_coverage_is_shown_with_and_without_runs(tmp_path: Path, small: Path) ->
     both = write_report(small, figures=False).read_text(encoding="utf-8")
     for page in (both, write_report(alone.parent).read_text(encoding="utf-8")):
         shown = [cell for table in Page(page).tables for row in table for cell, _ in row]
-        assert {"bart", "16", "0.935 ± 0.020", "0.910"} <= set(shown)
+        assert {"BART", "0.935 ± 0.020", "0.910", "2.500 ± 0.100"} <= set(shown)
 
 
 def test_empty_folder_is_refused(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 QUERIES_AT_ONCE = {"cpu": 64, "cuda": 4096, "mps": 4096}
 """Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
 FEW_QUERIES = 8
-"""Up to as many, a pass consists of small operations, and histories and prefixes are better asked together."""
+"""Up to as many, a pass consists of small operations: histories and prefixes are better asked together."""
 CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
 _LARGEST = np.finfo(np.float64).max

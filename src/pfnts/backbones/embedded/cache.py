@@ -158,7 +158,7 @@ class Cache:
         return _Piece(cells, told, self._place(begin + 1, end + 1, before=start))
 
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
-        """Where tokens at positions from ``begin`` to ``end`` stand; in the tail after ``before`` rows if given."""
+        """Where tokens at positions ``begin`` to ``end`` stand; in the tail if it begins ``before`` them."""
         position, count = torch.arange(begin, end, device=self._device), end - begin
         if before is None:
             at = self._front + begin

@@ -16,6 +16,8 @@ from pfnts.backbones.embedded.dice import Dice
 
 def draw_function(X: Tensor, *, dice: Dice) -> Tensor:
     """Evaluate one random function per table, all of one family, sometimes with a second one added."""
+    if dice.chance(0.13):  # every column counts, and nothing else
+        return standardise(linear(X, torch.ones_like(X[:, 0]), dice))
     value = standardise(_family(dice)(X, draw_relevant(X, dice=dice), dice))
     if dice.chance(0.35):
         second = standardise(_family(dice)(X, draw_relevant(X, dice=dice), dice))
@@ -64,7 +66,7 @@ def smooth(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
     """A draw from a Gaussian process with a length scale per column, by random waves."""
     batch, _, features = X.shape
     waves = 128
-    roughness = torch.exp(dice.uniform(batch, 1, 1) * 2.5 - 0.9)
+    roughness = torch.exp(dice.uniform(batch, 1, 1) * 3.0 - 0.9)
     per_column = torch.exp(dice.normal(batch, features, 1) * 0.6) * relevant[..., None]
     weight = dice.normal(batch, features, waves) * per_column * roughness * 0.8
     weight = weight / relevant.sum(1).clamp(min=1).sqrt()[:, None, None]
@@ -79,7 +81,7 @@ def smooth(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
 def oblivious_trees(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
     """A sum of trees that ask the same question at all nodes of a level."""
     batch, rows, _ = X.shape
-    trees, depth = round(dice.log_uniform(1, 64)), dice.integer(1, 5)
+    trees, depth = round(dice.log_uniform(1, 64)), dice.integer(1, 7)
     above = _splits(X, relevant, trees * depth, dice).view(batch, rows, trees, depth)
     leaf = (above * 2 ** torch.arange(depth, device=X.device)).sum(-1)
     return _leaf_values(dice.normal(batch, trees, 2**depth), leaf).sum(-1)
@@ -128,6 +130,24 @@ def additive(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
     return single + (standardise(pair) * strength).sum(-1)
 
 
+def prototypes(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+    """The value of the nearest of some rows: flat near each, with sharp borders between."""
+    batch, rows, features = X.shape
+    count = min(rows, round(dice.log_uniform(4, 300)))
+    x = X * (relevant * torch.exp(0.5 * dice.normal(*relevant.shape)))[:, None]
+    at = dice.uniform(batch, rows).argsort(1)[:, :count]
+    centre = x.gather(1, at[..., None].expand(-1, -1, features))
+    value = dice.normal(batch, count)
+    if dice.chance(0.4):  # neighbours alike: values follow a smooth function, borders stay
+        value = value + 2 * standardise(torch.sin(centre @ dice.normal(batch, features, 1))[..., 0])
+    between = (centre**2).sum(-1)[:, None] - 2 * x @ centre.mT
+    if dice.chance(0.4):  # soft borders
+        between = between + (x**2).sum(-1, keepdim=True)
+        width = dice.log_uniform(0.01, 0.3) * between.mean((1, 2), keepdim=True) + 1e-6
+        return (torch.softmax(-between / width, -1) @ value[..., None])[..., 0]
+    return value.gather(1, between.argmin(-1))
+
+
 def _splits(X: Tensor, weight: Tensor, count: int, dice: Dice) -> Tensor:
     """Answers (B, m, count), 0 or 1, of questions "is this column above the value it has in some row?"."""
     batch, rows, _ = X.shape
@@ -149,12 +169,13 @@ def _pick(weight: Tensor, count: int, dice: Dice) -> Tensor:
 
 _Function = Callable[[Tensor, Tensor, Dice], Tensor]
 _FAMILIES: list[tuple[_Function, float]] = [
-    (linear, 0.2),
+    (linear, 0.12),
     (perceptron, 0.18),
     (smooth, 0.18),
-    (oblivious_trees, 0.08),
-    (bart_trees, 0.1),
-    (additive, 0.26),
+    (oblivious_trees, 0.09),
+    (bart_trees, 0.11),
+    (additive, 0.24),
+    (prototypes, 0.1),
 ]
 _ACTIVATIONS: list[Callable[[Tensor], Tensor]] = [
     torch.tanh,

@@ -19,7 +19,7 @@ from pfnts.backbones.embedded.sums import Sums, solve
 KERNEL_PENALTIES = (0.03, 0.3, 3.0)
 """The supposed noise variance where the kernel's variance is one."""
 CENTRES = 256
-JITTER = 1e-4
+JITTER = 1e-3
 
 
 class KernelRegression:
@@ -41,11 +41,11 @@ class KernelRegression:
         self._fits: list[KernelFit] = []
 
     def fork(self, shares: Callable[[Tensor], Tensor] | None = None) -> KernelRegression:
-        """Return a copy that grows on its own, with its own source of weights."""
-        twin = KernelRegression(shares)
-        twin._rows, twin._centres, twin._basis = self._rows, self._centres, self._basis
-        twin._sums, twin._fits = self._sums, [*self._fits]
-        return twin
+        """A copy that grows on its own."""
+        copy = KernelRegression(shares)
+        copy._rows, copy._centres, copy._basis = self._rows, self._centres, self._basis
+        copy._sums, copy._fits = self._sums, list(self._fits)
+        return copy
 
     def extend(self, X: Tensor, y: Tensor) -> None:
         """Take note that the history is X (B, n, P), y (B, n) now: what it was, and new rows."""

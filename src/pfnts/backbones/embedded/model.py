@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pfnts.backbones.embedded.regressions import OPINIONS
+from pfnts.backbones.embedded.regressions import NOTES, OPINIONS
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,15 @@ class Architecture:
     cell: int = 64
     """Width of a cell's token."""
     cell_heads: int = 4
+    cell_keys: int = 1
+    """Of the heads, as many have keys and values of their own: few, for cheap queries."""
     cell_layers: int = 2
     """Pairs of a column block and a row block."""
     readouts: int = 4
     """Summary tokens per row; together they make the row's token, of width ``readouts * cell``."""
     heads: int = 8
+    keys: int = 2
+    """The same for the in-context stage."""
     layers: int = 8
     """Blocks of the in-context stage."""
     expansion: int = 2
@@ -60,9 +64,9 @@ class CausalPFN(nn.Module):
     >>> from pfnts.backbones.embedded.regressions import opinions_on
     >>> network = CausalPFN(Architecture(layers=1))
     >>> X, y, identity = torch.randn(1, 6, 3), torch.randn(1, 6), torch.randn(1, 3, 24)
-    >>> mean, quantiles = network(X, y, identity, [range(6)], opinions_on(X, y))
-    >>> mean.shape, quantiles.shape
-    (torch.Size([1, 6]), torch.Size([1, 6, 99]))
+    >>> mean, quantiles, log_sd = network(X, y, identity, opinions_on(X, y), asked=6)
+    >>> mean.shape, quantiles.shape, log_sd.shape
+    (torch.Size([1, 6]), torch.Size([1, 6, 99]), torch.Size([1, 6]))
     """
 
     def __init__(self, architecture: Architecture | None = None) -> None:
@@ -71,21 +75,28 @@ class CausalPFN(nn.Module):
         self.architecture = a
         self.cells = CellEmbedding(a)
         self.columns: Sequence[CausalBlock] = nn.ModuleList(  # type: ignore[assignment]
-            CausalBlock(a.cell, a.cell_heads, a.expansion) for _ in range(a.cell_layers)
+            CausalBlock(a.cell, a.cell_heads, a.cell_keys, a.expansion) for _ in range(a.cell_layers)
         )
         self.across = nn.ModuleList(RowBlock(a.cell, a.cell_heads, a.expansion) for _ in range(a.cell_layers))
         self.readout = Readout(a)
         self.target = TargetEmbedding(a.row)
         self.opinion = nn.Linear(OPINIONS, a.row, bias=False)
         self.in_context: Sequence[CausalBlock] = nn.ModuleList(  # type: ignore[assignment]
-            CausalBlock(a.row, a.heads, a.expansion) for _ in range(a.layers)
+            CausalBlock(a.row, a.heads, a.keys, a.expansion) for _ in range(a.layers)
         )
         self.head = Head(a)
 
     def forward(
-        self, X: Tensor, y: Tensor, identity: Tensor, asked: Sequence[range], opinions: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Predict rows from the rows before them.
+        self,
+        X: Tensor,
+        y: Tensor,
+        identity: Tensor,
+        opinions: Tensor,
+        *,
+        asked: int,
+        together: bool = False,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Predict the last rows of tables.
 
         Parameters
         ----------
@@ -95,32 +106,36 @@ class CausalPFN(nn.Module):
             (B, n), normalised.
         identity
             (B, P, identity), the columns' random vectors.
-        asked
-            Stretches of rows to predict, q rows in all.
         opinions
-            (B, n, 13), what regressions say of each row (`opinions_on`).
+            (B, n, OPINIONS), what regressions say of each row (`opinions_on`).
+        asked
+            As many rows at the end are asked for.
+        together
+            Each is predicted from the rows before the first of them, not from the rows before it.
 
         Returns
         -------
-        Means (B, q) and quantiles (B, q, Q).
+        Means (B, q), quantiles (B, q, Q), and the logarithm of the standard deviation of what is known of the
+        true mean, (B, q).
         """
         n = X.shape[1]
         identity = identity.to(self.cells.missing.dtype)
-        sight = Sight.of(n, asked, device=X.device)
+        sight = Sight.of(n, asked, together=together, device=X.device)
         cells = self.cells(X, identity)  # (B, n, P, c)
-        known = cells + self.cells.target(y)[:, :, None]
-        query = cells[:, sight.asked] + self.cells.target.unknown
-        h = torch.cat([self.cells.start_row(identity), known[:, :-1], query], 1)  # (B, n + q, P, c)
+        known = cells[:, : sight.data - 1] + self.cells.target(y[:, : sight.data - 1])[:, :, None]
+        query = cells[:, n - asked :] + self.cells.target.unknown
+        h = torch.cat([self.cells.start_row(identity), known, query], 1)  # (B, data + q, P, c)
         for column, across in zip(self.columns, self.across, strict=True):
-            h = across(column(h, sight))
-        h = self.readout(h)  # (B, n + q, d)
-        told = self.target(y) + self.opinion(opinions.to(h.dtype))
-        asked_of = self.target.unknown + self.opinion(opinions[:, sight.asked].to(h.dtype))
-        h = h + torch.cat([F.pad(told[:, :-1], (0, 0, 1, 0)), asked_of], 1)
-        h = h[:, :, None]  # (B, n + q, 1, d): a table of one column
+            h = across(column(h, sight.position, asked, together))
+        h = self.readout(h)  # (B, data + q, d)
+        opinion = self.opinion(opinions.to(h.dtype))
+        told = self.target(y[:, : sight.data - 1]) + opinion[:, : sight.data - 1]
+        asked_of = self.target.unknown + opinion[:, n - asked :]
+        h = h + torch.cat([F.pad(told, (0, 0, 1, 0)), asked_of], 1)
+        h = h[:, :, None]  # (B, data + q, 1, d): a table of one column
         for block in self.in_context:
-            h = block(h, sight)
-        return self.head(h[:, n:, 0], opinions[:, sight.asked])
+            h = block(h, sight.position, asked, together)
+        return self.head(h[:, sight.data :, 0], opinions[:, n - asked :])
 
 
 @dataclass(frozen=True)
@@ -128,26 +143,57 @@ class Sight:
     """Which data tokens each token sees; tokens are ``data`` rows (the start row first), then queries."""
 
     data: int
-    stretches: Sequence[range]
-    """The rows asked for: each sees the start row and the rows before it."""
-    asked: Tensor
-    """(q,), the same in one."""
     position: Tensor
     """(data + q,), how many rows lie before a token, itself included if it is data and not the start."""
 
     @staticmethod
-    def of(data: int, stretches: Sequence[range], *, device: torch.device) -> Sight:
+    def of(rows: int, asked: int, *, together: bool, device: torch.device) -> Sight:
         """The start row and the rows before the one asked for are seen."""
-        asked = rows_of(stretches, device=device)
-        return Sight(data, stretches, asked, torch.cat([torch.arange(data, device=device), asked]))
+        data = rows - asked + 1 if together else rows
+        at = torch.full((asked,), data - 1, device=device) if together else None
+        queries = torch.arange(rows - asked, rows, device=device) if at is None else at
+        return Sight(data, torch.cat([torch.arange(data, device=device), queries]))
 
 
-def rows_of(stretches: Sequence[range], *, device: torch.device | str) -> Tensor:
-    """All rows of some stretches, one after the other."""
-    return torch.cat([torch.arange(s.start, s.stop, device=device) for s in stretches])
+def attend(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None) -> Tensor:
+    """Attention of queries (B, H, m, w) to keys and values (B, h, n, w), each of which serves H / h heads.
+
+    Parameters
+    ----------
+    query, key, value
+        As `CausalBlock.queries` and `CausalBlock.keys_values` give them.
+    mask
+        (m, n), added to the scores.
+
+    Examples
+    --------
+    >>> attend(torch.randn(1, 8, 5, 4), torch.randn(1, 2, 7, 4), torch.randn(1, 2, 7, 4)).shape
+    torch.Size([1, 8, 5, 4])
+    """
+    B, H, m, w = query.shape
+    h, n = key.shape[1], key.shape[2]
+    if mask is None:  # heads that share keys are so many more queries
+        seen = F.scaled_dot_product_attention(query.reshape(B, h, H // h * m, w), key, value)
+        return seen.reshape(B, H, m, w)
+    each = (B * h, H // h, n, w)  # views: nothing is copied
+    key, value = (x.reshape(B * h, 1, n, w).expand(each) for x in (key, value))
+    seen = F.scaled_dot_product_attention(query.reshape(B * h, H // h, m, w), key, value, attn_mask=mask)
+    return seen.reshape(B, H, m, w)
+
+
+def attend_before(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """The same where the last query sees all keys, the one before it all but one, and so on."""
+    if query.is_cuda and query.dtype != torch.float32:  # fast attention knows this mask
+        return torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, 0.0, True)[0]
+    m, n = query.shape[2], key.shape[2]
+    later = torch.ones(m, n, dtype=torch.bool, device=query.device).triu(n - m + 1)
+    mask = torch.zeros(m, n, dtype=query.dtype, device=query.device).masked_fill(later, -torch.inf)
+    return attend(query, key, value, mask=mask)
 
 
 WAVES = 8
+LOG_SD = (-8.0, 3.0)
+"""Least and largest logarithm of the standard deviation of a mean, over the scale of the targets."""
 
 
 class CellEmbedding(nn.Module):
@@ -190,46 +236,42 @@ class TargetEmbedding(nn.Module):
 class CausalBlock(nn.Module):
     """Attention down the rows of each column, from both streams to the data stream."""
 
-    def __init__(self, width: int, heads: int, expansion: int) -> None:
+    def __init__(self, width: int, heads: int, keys: int, expansion: int) -> None:
         super().__init__()
         self.heads = heads
+        self.shared = keys * (width // heads)
         self.norm = nn.LayerNorm(width)
         self.query = nn.Linear(width, width, bias=False)
-        self.key = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, self.shared, bias=False)
+        self.value = nn.Linear(width, self.shared, bias=False)
         self.out = nn.Linear(width, width)
-        self.sharpness = nn.Parameter(torch.zeros(heads))
+        self.sharpness = nn.Linear(width, heads)
+        nn.init.zeros_(self.sharpness.weight)
+        nn.init.constant_(self.sharpness.bias, -1.5)
         self.feed_forward = FeedForward(width, expansion)
 
-    def forward(self, h: Tensor, sight: Sight) -> Tensor:
-        """Map tokens (B, m, P, w), data first, each seeing the data before it."""
-        from torch.nn.attention.bias import causal_lower_right  # slow to import, and for training alone
+    def forward(self, h: Tensor, position: Tensor, asked: int, together: bool) -> Tensor:
+        """Map tokens (B, m, P, w), data first and ``asked`` queries last, each seeing the data before it."""
+        n = h.shape[1] - asked
+        query, key, value = self.ask(h, position, n)
+        of_data = attend_before(query[:, :, :n], key, value)
+        look = attend if together else attend_before
+        return self.finish(h, torch.cat([of_data, look(query[:, :, n:], key, value)], 2))
 
-        normed, n = self.norm(h), sight.data
-        key, value = self.keys_values(normed[:, :n])
-        query = self.queries(normed, sight.position)
-        of_data = F.scaled_dot_product_attention(query[:, :, :n], key, value, is_causal=True)
-        # Each stretch ends where its keys end: a causal mask at the lower right, which fast kernels know.
-        of_queries = [
-            F.scaled_dot_product_attention(
-                part, key[:, :, : s.stop], value[:, :, : s.stop], attn_mask=causal_lower_right(len(s), s.stop)
-            )
-            for s, part in zip(
-                sight.stretches, query[:, :, n:].split([len(s) for s in sight.stretches], 2), strict=True
-            )
-        ]
-        return self.finish(h, torch.cat([of_data, *of_queries], 2))
+    def ask(self, h: Tensor, position: Tensor, data: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries of all tokens (B, m, P, w), keys and values of the ``data`` tokens, which come first."""
+        normed = self.norm(h)
+        return self.queries(normed, position), *self.keys_values(normed[:, :data])
 
     def keys_values(self, normed: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of data tokens (B, n, P, w), each as (B, P * heads, n, w / heads)."""
+        """Keys and values of data tokens (B, n, P, w), each as (B, P * keys, n, w / heads)."""
         return self._split(self.key(normed)), self._split(self.value(normed))
 
     def queries(self, normed: Tensor, position: Tensor) -> Tensor:
         """Queries of tokens (B, m, P, w), sharper if they see more rows, as (B, P * heads, m, w / heads)."""
-        scale = (
-            1 + self.sharpness * (torch.log1p(position) / math.log(1024)).to(normed.dtype)[:, None]
-        )  # (m, heads)
-        query = self.query(normed).unflatten(-1, (self.heads, -1)) * scale[:, None, :, None]
+        growth = F.softplus(self.sharpness(normed))  # (B, m, P, heads)
+        scale = 1 + growth * (torch.log1p(position) / math.log(1024)).to(normed.dtype)[:, None, None]
+        query = self.query(normed).unflatten(-1, (self.heads, -1)) * scale[..., None]
         return query.flatten(-3, -2).transpose(-3, -2)
 
     def finish(self, h: Tensor, seen: Tensor) -> Tensor:
@@ -238,7 +280,8 @@ class CausalBlock(nn.Module):
         return self.feed_forward(h)
 
     def _split(self, tokens: Tensor) -> Tensor:
-        return tokens.unflatten(-1, (self.heads, -1)).flatten(-3, -2).transpose(-3, -2)
+        width = self.query.weight.shape[0] // self.heads
+        return tokens.unflatten(-1, (-1, width)).flatten(-3, -2).transpose(-3, -2)
 
 
 class RowBlock(nn.Module):
@@ -300,7 +343,7 @@ class FeedForward(nn.Module):
 
 
 class Head(nn.Module):
-    """From a query's token to the mean and the quantiles of its target."""
+    """From a query's token to its target's mean and quantiles, and how well the mean is known."""
 
     def __init__(self, a: Architecture) -> None:
         super().__init__()
@@ -308,13 +351,18 @@ class Head(nn.Module):
         self.widen = nn.Linear(a.row, 2 * a.row)
         self.out = nn.Linear(2 * a.row, 1 + a.quantiles)
         self.trust = nn.Linear(2 * a.row, OPINIONS)
+        self.spread = nn.Linear(2 * a.row, 1 + NOTES)
+        nn.init.zeros_(self.spread.weight)
+        nn.init.zeros_(self.spread.bias)
 
-    def forward(self, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tensor]:
-        """Map tokens (..., d) and opinions (..., 13) to means (...) and quantiles (..., Q), in float32.
+    def forward(self, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Map tokens (..., d) and opinions (..., 26) to means (...), quantiles (..., Q) and log sds (...).
 
-        As far as an opinion is trusted, the network only says what is to be added to it.
+        As far as an opinion is trusted, the network only says what is to be added to it. The last is the
+        logarithm of the standard deviation of the mean, given the rows seen. All are float32.
         """
         h = F.gelu(self.widen(self.norm(h)))
-        out, trust = self.out(h).float(), self.trust(h).float()
+        out, trust, spread = self.out(h).float(), self.trust(h).float(), self.spread(h).float()
         out = out + (trust * opinions).sum(-1, keepdim=True)
-        return out[..., 0], out[..., 1:]
+        log_sd = spread[..., 0] - 1 + (spread[..., 1:] * opinions[..., -NOTES:]).sum(-1)
+        return out[..., 0], out[..., 1:], log_sd.clamp(*LOG_SD)

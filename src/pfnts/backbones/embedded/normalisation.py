@@ -27,6 +27,9 @@ class Normalisation:
         """Take the statistics of rows X (..., k, P), NaN where missing, and y (..., k)."""
         x_centre, x_scale = robust_moments(X, dim=-2)
         y_centre, y_scale = robust_moments(y, dim=-1)
+        # Nothing but zeros and nothing but ones must not look alike: what is unseen lies on the other side.
+        constant = y.amax(-1, keepdim=True) - y.amin(-1, keepdim=True) <= 1e-6 * y_centre.abs()
+        y_centre = torch.where(constant, 0.0, y_centre)
         return Normalisation(x_centre, x_scale, y_centre, y_scale)
 
     def contexts(self, X: Tensor) -> Tensor:

@@ -1,20 +1,22 @@
 """The prior the network is fitted to: random bandit histories, drawn in batches on the device.
 
 A table is drawn in four steps: where its contexts lie (`inputs`), what they are worth (`functions`), which
-of them a learner would have met (`choose_rows`), and what is then seen as reward (`draw_reward`).
+of them a learner would have met (`choose_rows`), and what is then seen as reward (`rewards`). In a quarter of
+the tables the reward says whether a class was named rightly (`classes`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from pfnts.backbones.embedded.classes import draw_classes
 from pfnts.backbones.embedded.dice import Dice
 from pfnts.backbones.embedded.functions import draw_function, standardise
+from pfnts.backbones.embedded.inputs import draw_inputs
+from pfnts.backbones.embedded.rewards import Noisy, Reward, Share, draw_rates, draw_reward
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,27 @@ def draw_tables(
 
 def draw_group(batch: int, rows: int, features: int, *, dice: Dice, draws: int) -> Tables:
     """Draw histories that share the family of functions, the number of arms and how they were collected."""
+    kind = dice.choice([0.63, 0.25, 0.09, 0.03])
+    if kind == 1:
+        shown, chance = draw_classes(batch, rows, features, dice=dice)
+        value = chance
+        reward: Reward = Share(chance, 1)
+    elif kind == 0:
+        shown, value = draw_values(batch, rows, features, dice=dice)
+        reward = draw_reward(value, shown, dice=dice)
+    else:
+        shown, value, reward = draw_rarities(batch, rows, features, dice=dice, noise=kind == 3)
+    shown = hide_cells(shown, value, dice=dice)
+    return Tables(
+        X=shown,
+        y=reward.sample(dice),
+        mean=reward.mean,
+        again=torch.stack([reward.sample(dice) for _ in range(draws)]),
+    )
+
+
+def draw_values(batch: int, rows: int, features: int, *, dice: Dice) -> tuple[Tensor, Tensor]:
+    """Draw contexts (B, n, P) and what they are worth, (B, n)."""
     adaptive = dice.chance(0.3)
     candidates = 2 * rows if adaptive else rows
     arms = dice.integer(2, min(8, features - 1)) if features >= 3 and dice.chance(0.35) else 0
@@ -62,49 +85,34 @@ def draw_group(batch: int, rows: int, features: int, *, dice: Dice, draws: int) 
         chosen = choose_rows(value, dice=dice)
         value = value.gather(1, chosen)
         shown = shown.gather(1, chosen[..., None].expand(-1, -1, features))
-    reward = draw_reward(value, shown, dice=dice)
-    shown = hide_cells(shown, value, dice=dice)
-    return Tables(
-        X=shown,
-        y=reward.sample(dice),
-        mean=reward.mean,
-        again=torch.stack([reward.sample(dice) for _ in range(draws)]),
-    )
+    return shown, value
 
 
-def draw_inputs(batch: int, rows: int, features: int, *, dice: Dice) -> tuple[Tensor, Tensor]:
-    """Draw contexts as shown and as the reward function sees them, both (B, m, P).
+def draw_rarities(
+    batch: int, rows: int, features: int, *, dice: Dice, noise: bool
+) -> tuple[Tensor, Tensor, Reward]:
+    """Draw contexts, worth and reward where there is little to be learned.
 
-    The two differ where a column is a categorical code: the number shown says nothing of its worth.
+    Rare yes or no, whose chance follows the context, or the arm alone, or nothing. Or noise around a level.
     """
-    normal = dice.normal(batch, rows, features)
-    uniform = (dice.uniform(batch, rows, features) * 2 - 1) * math.sqrt(3)
-    mixing = dice.normal(batch, features, features) / math.sqrt(features)
-    share = dice.uniform(batch, 1, 1)
-    correlated = normal * share + (1 - share) * (normal @ mixing)
-    centre = dice.normal(batch, 6, features) * 1.5
-    cluster = dice.index(6, batch, rows)
-    clustered = 0.6 * normal + centre.gather(1, cluster[..., None].expand(-1, -1, features))
-    kind = dice.uniform(batch, 1, 1)
-    X = torch.where(kind < 0.45, uniform, torch.where(kind < 0.7, normal, correlated))
-    X = torch.where(kind > 0.93, clustered, X)
-
-    mixed = dice.uniform(batch, 1, 1) < 0.4  # tables with columns that are not continuous
-    role = dice.uniform(batch, 1, features)
-    binary = (dice.normal(batch, 1, features) * 0.8 < X).float()
-    rounded = torch.round(X * torch.exp(dice.uniform(batch, 1, features) * 1.5))
-    skewed = torch.exp(0.8 * X)
-    X = torch.where(mixed & (role < 0.3), binary, X)
-    X = torch.where(mixed & (role > 0.3) & (role < 0.45), rounded, X)
-    X = torch.where(mixed & (role > 0.92), skewed, X)
-
-    levels = dice.integer(3, 12)
-    code = ((torch.erf(X / math.sqrt(2)) + 1) / 2 * levels).long().clamp(0, levels - 1)
-    worth = dice.normal(batch, features, levels)
-    worth_of = worth[:, None].expand(-1, rows, -1, -1).gather(3, code[..., None])[..., 0]
-    categorical = mixed & (role > 0.45) & (role < 0.6)
-    view = torch.where(categorical, worth_of, X)
-    return torch.where(categorical, code.float(), X), standardise(view)
+    if dice.chance(0.5) and not noise:
+        shown, value = draw_values(batch, rows, features, dice=dice)
+        rate = draw_rates(batch, 1, dice=dice, rare=0.5).clamp(1e-4, 1 - 1e-4)
+        effect = 0.1 + 1.4 * dice.uniform(batch, 1)
+        return shown, value, Share(torch.sigmoid(torch.logit(rate) + effect * value), 1)
+    arms = dice.integer(2, min(8, features - 1)) if features >= 3 and dice.chance(0.4) else 0
+    shown, _ = draw_inputs(batch, rows, features - arms, dice=dice)
+    arm = draw_arms(batch, rows, max(arms, 1), dice=dice)
+    if arms:
+        shown = torch.cat([shown, torch.nn.functional.one_hot(arm, arms).to(shown.dtype)], -1)
+    if noise:
+        level = dice.normal(batch, max(arms, 1)).gather(1, arm)
+        return shown, level, Noisy.draw(level, shown, heavy=False, dice=dice)
+    alike = dice.uniform(batch, 1) < 0.5
+    rate = draw_rates(batch, max(arms, 1), dice=dice, rare=0.05)
+    near = rate[:, :1] * torch.exp(0.4 * dice.normal(batch, max(arms, 1)))
+    rate = torch.where(alike, near, rate).clamp(0, 1).gather(1, arm)
+    return shown, rate, Share(rate, 1)
 
 
 def draw_arms(batch: int, rows: int, arms: int, *, dice: Dice) -> Tensor:
@@ -149,91 +157,3 @@ def hide_cells(X: Tensor, value: Tensor, *, dice: Dice) -> Tensor:
     rate = rate * (dice.uniform(batch, 1, 1) < 0.15)
     informative = (dice.uniform(batch, 1, 1) < 0.3) * value[..., None].clamp(-1, 1) * 0.8
     return torch.where(dice.uniform(*X.shape) < rate * (1 + informative), torch.nan, X)
-
-
-class Reward(Protocol):
-    """What is seen of a worth."""
-
-    @property
-    def mean(self) -> Tensor:
-        """Expected reward, (B, n)."""
-        ...
-
-    def sample(self, dice: Dice) -> Tensor:
-        """Draw rewards, (B, n)."""
-        ...
-
-
-def draw_reward(value: Tensor, X: Tensor, *, dice: Dice) -> Reward:
-    """Draw the kind of reward of a group, and the parameters of each table."""
-    kind = dice.choice([0.5, 0.06, 0.31, 0.07, 0.06])
-    if kind < 2:
-        return Noisy.draw(value, X, heavy=kind == 1, dice=dice)
-    if kind < 4:
-        return Share.draw(value, trials=1 if kind == 2 else dice.integer(2, 20), dice=dice)
-    return Count.draw(value, dice=dice)
-
-
-@dataclass(frozen=True)
-class Noisy:
-    """The worth itself, with noise from none to three times the signal, even or not, heavy tailed or not."""
-
-    mean: Tensor
-    scale: Tensor
-    heavy: bool
-
-    @staticmethod
-    def draw(value: Tensor, X: Tensor, *, heavy: bool, dice: Dice) -> Noisy:
-        """Draw the noise's size, (B, n)."""
-        batch = len(value)
-        size = torch.exp(dice.uniform(batch, 1) * math.log(300) - math.log(100)) * (
-            dice.uniform(batch, 1) > 0.04
-        )
-        driver = standardise(X[..., 0].clamp(-4, 4))
-        strength = dice.normal(batch, 1) * 0.6 * (dice.uniform(batch, 1) < 0.25)
-        return Noisy(value, size * torch.exp(strength * driver), heavy)
-
-    def sample(self, dice: Dice) -> Tensor:
-        """Draw rewards, (B, n)."""
-        noise = dice.normal(*self.mean.shape)
-        if self.heavy:  # a t distribution with three degrees of freedom
-            noise = 0.7 * noise / ((dice.normal(3, *noise.shape) ** 2).mean(0).sqrt() + 0.05)
-        return self.mean + self.scale * noise
-
-
-@dataclass(frozen=True)
-class Share:
-    """The share of some trials that paid; with one trial, yes or no."""
-
-    mean: Tensor
-    trials: int
-
-    @staticmethod
-    def draw(value: Tensor, *, trials: int, dice: Dice) -> Share:
-        """Draw how the worth becomes a probability: steep or flat, common or rare."""
-        steep = torch.exp(dice.uniform(len(value), 1) * 3.5)
-        return Share(
-            torch.sigmoid(steep * (value - dice.normal(len(value), 1) * 1.2)).clamp(1e-3, 1 - 1e-3), trials
-        )
-
-    def sample(self, dice: Dice) -> Tensor:
-        """Draw rewards, (B, n)."""
-        paid = dice.uniform(self.trials, *self.mean.shape) < self.mean
-        return paid.float().mean(0)
-
-
-@dataclass(frozen=True)
-class Count:
-    """How often something happened."""
-
-    mean: Tensor
-
-    @staticmethod
-    def draw(value: Tensor, *, dice: Dice) -> Count:
-        """Draw how the worth becomes a rate."""
-        spread = dice.uniform(len(value), 1) * 1.2 + 0.1
-        return Count(torch.exp((spread * value + dice.normal(len(value), 1) * 0.8).clamp(-6, 4)))
-
-    def sample(self, dice: Dice) -> Tensor:
-        """Draw rewards, (B, n)."""
-        return torch.poisson(self.mean, generator=dice.generator)

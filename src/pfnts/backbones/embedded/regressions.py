@@ -1,10 +1,13 @@
-"""Regressions on the rows before each row: first opinions, which the network is told and may trust.
+"""What simple methods say of each row from the rows before it: opinions, which the network may trust.
 
 What a closed form knows exactly need not be learned by heart: with few rows and a nearly linear reward
-nothing beats ridge regression, and on a smooth one little beats kernel ridge regression. There are four
-kinds, with three penalties each: straight lines, waves of single columns, and two kernels (`kernels`), one
-that counts all columns alike and one that counts them by how much their waves explain. The thirteenth
-opinion is their average, weighed by how probable each makes the rows so far (Bayesian model averaging).
+nothing beats ridge regression, on a smooth one little beats kernel ridge regression, and where rows lie close
+together little beats asking the nearest (`neighbours`). There are four kinds of regression, with three
+penalties each: straight lines, waves of single columns, and two kernels (`kernels`), one that counts all
+columns alike and one that counts them by how much their waves explain. Their average, weighed by how probable
+each makes the rows so far (Bayesian model averaging), is the thirteenth opinion; then come the neighbours'
+predictions, the average of all by their errors so far, and the mean so far (`record`). Last come notes, which
+predict nothing but say how much can be known: distances, leverage, errors and the number of rows.
 Coefficients are refitted at sizes that grow geometrically, so that n rows cost some log n fits.
 """
 
@@ -17,13 +20,20 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from pfnts.backbones.embedded import neighbours
 from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelRegression, with_constant
-from pfnts.backbones.embedded.sums import Sums, solve
+from pfnts.backbones.embedded.neighbours import Neighbours
+from pfnts.backbones.embedded.record import Record
+from pfnts.backbones.embedded.rows import Rows
+from pfnts.backbones.embedded.sums import Sums, inverses, solve
 
 PENALTIES = (0.1, 1.0, 10.0)
 """Over the number of columns: the supposed noise variance for a signal variance of one."""
-OPINIONS = 2 * len(PENALTIES) + 2 * len(KERNEL_PENALTIES) + 1
-"""Those of all, and their average by evidence."""
+REGRESSIONS = 2 * len(PENALTIES) + 2 * len(KERNEL_PENALTIES)
+NOTES = neighbours.NOTES + 3
+"""Distances, leverage, error so far, number of rows."""
+OPINIONS = REGRESSIONS + 1 + neighbours.PREDICTIONS + 2 + NOTES
+"""Those of all regressions, their average by evidence, neighbours, average by errors, mean so far, notes."""
 SHARPNESS = 2.0
 """Sum of the columns' weights where they are told apart: fewer of them matter, so bells may be narrower."""
 LIMIT = 10.0
@@ -39,54 +49,61 @@ class Regressions:
     >>> regressions = Regressions()
     >>> opinions = regressions.extend(X, X[..., 0])
     >>> opinions.shape, bool((opinions[0, 40:, 0] - X[0, 40:, 0]).abs().max() < 0.1)
-    (torch.Size([1, 50, 13]), True)
+    (torch.Size([1, 50, 26]), True)
     """
 
     def __init__(self) -> None:
-        self._lines = RidgeRegression(with_constant)
-        self._waves = RidgeRegression(_waves)
+        self._lines = RidgeRegression(with_constant, leverage=True)
+        self._waves = RidgeRegression(_waves, refits=halvings)
         self._kernels = [KernelRegression(), KernelRegression(self._by_waves)]
-        self._X: Tensor | None = None
-        self._y: Tensor | None = None
+        self._neighbours = Neighbours()
+        self._record = Record()
+        self._X, self._y = Rows(), Rows()
 
     def fork(self) -> Regressions:
-        """Return a copy that grows on its own; what is known so far is shared."""
-        twin = Regressions()
-        twin._lines, twin._waves = self._lines.fork(), self._waves.fork()
-        twin._kernels = [self._kernels[0].fork(), self._kernels[1].fork(twin._by_waves)]
-        twin._X, twin._y = self._X, self._y
-        return twin
+        """A copy that can be extended on its own; what was fitted is shared, not copied."""
+        copy = Regressions()
+        copy._lines, copy._waves = self._lines.fork(), self._waves.fork()
+        alike, by_waves = self._kernels
+        copy._kernels = [alike.fork(None), by_waves.fork(copy._by_waves)]
+        copy._neighbours, copy._record = self._neighbours.fork(), self._record.fork()
+        copy._X, copy._y = self._X.fork(), self._y.fork()
+        return copy
 
     @torch.no_grad()
     def extend(self, X: Tensor, y: Tensor) -> Tensor:
-        """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, 13)."""
+        """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, 26)."""
         X = torch.nan_to_num(X)
-        before = 0 if self._X is None else self._X.shape[1]
-        self._X = X if self._X is None else torch.cat([self._X, X], 1)
-        self._y = y if self._y is None else torch.cat([self._y, y], 1)
+        before = self._X.length
+        after = before + X.shape[1]
         for ridge in (self._lines, self._waves):
             ridge.extend(X, y)
+        all_X, all_y = self._X.add(X).upto(after), self._y.add(y).upto(after)
         for kernel in self._kernels:
-            kernel.extend(self._X, self._y)
+            kernel.extend(all_X, all_y)
         # Rows between two refits share their coefficients.
-        after = before + X.shape[1]
         cuts = [before, *(s for s in refit_sizes(after) if before < s < after), after]
-        said = [self._say(X[:, a - before : b - before], [a]) for a, b in pairwise(cuts) if a < b]
-        return torch.cat(said, 1)
+        said = [self._fitted(X[:, a - before : b - before], [a]) for a, b in pairwise(cuts) if a < b]
+        first = _arranged(torch.cat(said, 2)[:, 0], self._neighbours.extend(X, y))
+        return _cut(self._record.extend(first, y, notes=NOTES - 2))
 
     @torch.no_grad()
     def opinions(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 13), sizes outside."""
-        return self._say(torch.nan_to_num(X), sizes)
+        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 26), sizes outside."""
+        X = torch.nan_to_num(X)
+        first = _arranged(self._fitted(X, sizes), self._neighbours.say(X, sizes))
+        return _cut(self._record.complete(first, sizes, notes=NOTES - 2)).flatten(1, 2)
 
-    def _say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+    def _fitted(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """What regressions say (B, S, q, 14): each, the average by evidence, and the leverage of a line."""
         ridges = [ridge.say(X, sizes) for ridge in (self._lines, self._waves)]
         said = torch.cat([*ridges, *(kernel.say(X, sizes) for kernel in self._kernels)], -1)
         said = said.nan_to_num(0.0).clamp(-LIMIT, LIMIT)  # (B, S, q, 12)
         # The probability of each regression, all alike beforehand.
         evidence = torch.stack([self._evidence(size) for size in sizes], 1)[:, :, None]
         credence = torch.softmax(evidence.nan_to_num(-1e9), -1)
-        return torch.cat([said, (said * credence).sum(-1, keepdim=True)], -1).flatten(1, 2)
+        average = (said * credence).sum(-1, keepdim=True)
+        return torch.cat([said, average, self._lines.leverage(X, sizes)[..., None]], -1)
 
     def _evidence(self, size: int) -> Tensor:
         """Log evidence of each regression (B, 12), as of the last fit of all."""
@@ -98,19 +115,30 @@ class Regressions:
         """Weights (B, P) as the shares of columns in the variance of the waves fitted to rows X (B, n, P)."""
         wave = _waves(X)[..., 1:] * self._waves.coefficients(X.shape[1])[:, None, 1:, 1]
         by_column = wave.unflatten(-1, (5, -1)).sum(-2)  # (B, n, P)
-        explained = by_column.var(1, correction=0) + 1e-12
+        explained = by_column.var(1, correction=0).nan_to_num(0.0) + 1e-6
         return SHARPNESS * explained / explained.sum(-1, keepdim=True)
 
 
-def opinions_on(X: Tensor, y: Tensor) -> Tensor:
-    """Opinions on every row of whole histories X (B, n, P), y (B, n) from the rows before it, (B, n, 13)."""
-    regressions, X, y = Regressions(), X.double(), y.double()
-    if X.shape[1] == 1:
-        return regressions.extend(X, y).float()
-    # The last row is asked about without being added: nothing needs to be fitted to all of the rows.
-    before = regressions.extend(X[:, :-1], y[:, :-1])
-    last = regressions.opinions(X[:, -1:], [X.shape[1] - 1])
-    return torch.cat([before, last], 1).float()
+def _arranged(fitted: Tensor, near: Tensor) -> Tensor:
+    """Predictions first (..., 19), then the notes so far (..., 3)."""
+    split = neighbours.PREDICTIONS
+    return torch.cat([fitted[..., :-1], near[..., :split], near[..., split:], fitted[..., -1:]], -1)
+
+
+def _cut(opinions: Tensor) -> Tensor:
+    return opinions.nan_to_num(0.0).clamp(-LIMIT, LIMIT)
+
+
+def opinions_on(X: Tensor, y: Tensor, *, asked: int = 1) -> Tensor:
+    """Opinions on every row of whole histories X (B, n, P), y (B, n) from the rows before it, (B, n, 26).
+
+    Of the last ``asked`` rows, from the rows before the first of them; nothing is learned from these.
+    """
+    regressions, first = Regressions(), X.shape[1] - asked
+    if not first:
+        raise ValueError(f"asked must be less than the number of rows, {X.shape[1]}, got {asked}")
+    before = regressions.extend(X[:, :first], y[:, :first])
+    return torch.cat([before, regressions.opinions(X[:, first:], [first])], 1).float()
 
 
 class RidgeRegression:
@@ -120,21 +148,34 @@ class RidgeRegression:
     ----------
     basis
         Maps contexts (B, m, P) to (B, m, F).
+    leverage
+        Whether `leverage` will be asked for.
+    refits
+        Sizes up to some number at which coefficients are fitted; `refit_sizes` when left out.
     """
 
-    def __init__(self, basis: Callable[[Tensor], Tensor]) -> None:
+    def __init__(
+        self,
+        basis: Callable[[Tensor], Tensor],
+        *,
+        leverage: bool = False,
+        refits: Callable[[int], list[int]] | None = None,
+    ) -> None:
         self._basis = basis
+        self._refits = refits or refit_sizes
+        self._leverage = leverage
         self._sums: Sums | None = None
         self._sizes: list[int] = []
         self._coefficients: list[Tensor] = []
         self._evidence: list[Tensor] = []
+        self._inverses: list[Tensor] = []
 
     def fork(self) -> RidgeRegression:
-        """Return a copy that grows on its own."""
-        twin = RidgeRegression(self._basis)
-        twin._sums, twin._sizes = self._sums, [*self._sizes]
-        twin._coefficients, twin._evidence = [*self._coefficients], [*self._evidence]
-        return twin
+        """A copy that grows on its own."""
+        copy = RidgeRegression(self._basis, leverage=self._leverage, refits=self._refits)
+        copy._sums, copy._sizes, copy._coefficients = self._sums, list(self._sizes), list(self._coefficients)
+        copy._evidence, copy._inverses = list(self._evidence), list(self._inverses)
+        return copy
 
     def extend(self, X: Tensor, y: Tensor) -> None:
         """Add rows X (B, m, P), y (B, m)."""
@@ -143,8 +184,10 @@ class RidgeRegression:
             self._sums = Sums.none(len(Z), Z.shape[2], Z)
             self._sizes, nothing = [0], Z.new_zeros(len(Z), Z.shape[2], len(PENALTIES))
             self._coefficients, self._evidence = [nothing], [nothing[:, 0]]
+            eye = torch.eye(Z.shape[2], dtype=Z.dtype, device=Z.device)
+            self._inverses = [eye.expand(len(Z), -1, -1) / (PENALTIES[1] * X.shape[2])]
         before, after = self._sums.rows, self._sums.rows + X.shape[1]
-        new = [s for s in refit_sizes(after) if s > before]
+        new = [s for s in self._refits(after) if s > before]
         *at_refits, self._sums = self._sums.through(Z, y, [*new, after])
         if new:
             penalties = [penalty * X.shape[2] for penalty in PENALTIES]
@@ -152,33 +195,57 @@ class RidgeRegression:
             self._sizes += new
             self._coefficients += found.unbind(1)
             self._evidence += evidence.unbind(1)
+            if self._leverage:
+                self._inverses += inverses(at_refits, penalty=penalties[1]).unbind(1)
+
+    def _last(self, size: int) -> int:
+        """Which fit was the last to at most ``size`` rows."""
+        return bisect_right(self._sizes, size) - 1
 
     def coefficients(self, size: int) -> Tensor:
         """Coefficients (B, F, 3) of the last fit to at most ``size`` rows; zero before the first."""
-        return self._coefficients[bisect_right(self._sizes, size) - 1]
+        return self._coefficients[self._last(size)]
 
     def evidence(self, size: int) -> Tensor:
         """Log evidence (B, 3) of the same fit."""
-        return self._evidence[bisect_right(self._sizes, size) - 1]
+        return self._evidence[self._last(size)]
 
     def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""
         return self._basis(X)[:, None] @ torch.stack([self.coefficients(size) for size in sizes], 1)
 
+    def leverage(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Logarithm of the variance of the line at contexts X (B, q, P) over the noise's, (B, S, q)."""
+        Z = self._basis(X)[:, None]
+        inverse = torch.stack([self._inverses[self._last(size)] for size in sizes], 1)
+        return ((Z @ inverse) * Z).sum(-1).clamp(min=1e-6).log() / 2
+
 
 def refit_sizes(n: int) -> list[int]:
-    """Sizes up to n at which coefficients are refitted: each up to 16, then eight to every doubling.
+    """Sizes up to n at which coefficients are refitted: each up to 16, then four to every doubling.
 
     Examples
     --------
     >>> refit_sizes(40)[-7:]
-    [24, 26, 28, 30, 32, 36, 40]
+    [15, 16, 20, 24, 28, 32, 40]
     """
     sizes, size = [], 1
     while size <= n:
         sizes.append(size)
-        size += max(1, 2 ** (size.bit_length() - 1) // 8)
+        size += 1 if size < 16 else 2 ** (size.bit_length() - 1) // 4
     return sizes
+
+
+def halvings(n: int) -> list[int]:
+    """Sizes up to n at which costly regressions are refitted: two to every doubling, as for kernels.
+
+    Examples
+    --------
+    >>> halvings(20)
+    [1, 2, 3, 4, 6, 8, 12, 16]
+    """
+    doublings = [1 << k for k in range(n.bit_length())]
+    return sorted(s for s in {*doublings, *(3 * d // 2 for d in doublings[1:])} if s <= n)
 
 
 def _waves(x: Tensor) -> Tensor:

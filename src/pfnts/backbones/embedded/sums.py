@@ -73,7 +73,25 @@ def solve(sums: Sequence[Sums], *, penalties: Sequence[float]) -> tuple[Tensor, 
         right = moment[:, :, None, :, None].expand(*factor.shape[:-1], 1)
         solved = torch.cholesky_solve(right, factor)[..., 0]  # (B, k, L, F)
         found.append(solved.mT)
-        left = (square - (solved * moment[:, :, None]).sum(-1)).clamp(min=1e-9)  # (B, k, L)
+        left = square - (solved * moment[:, :, None]).sum(-1)  # (B, k, L)
+        left = left.maximum(1e-6 * square + 1e-9)  # what float32 can tell from nothing
         size = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - gram.shape[-1] / 2 * penalty.log()
         evidence.append(-size - rows / 2 * left.log())
     return torch.cat(found, 1), torch.cat(evidence, 1)
+
+
+def inverses(sums: Sequence[Sums], *, penalty: float) -> Tensor:
+    """Inverses (B, K, F, F) of the matrices of K sums under one penalty: how well coefficients are known.
+
+    Examples
+    --------
+    >>> sums = Sums.none(1, 2, torch.zeros(1)).plus(torch.eye(2)[None], torch.tensor([[2.0, 4.0]]))
+    >>> inverses([sums], penalty=1.0)[0, 0]
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.5000]])
+    """
+    gram = torch.stack([s.gram for s in sums], 1)
+    eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    factor, _ = torch.linalg.cholesky_ex(gram + penalty * eye)
+    half = torch.linalg.solve_triangular(factor, eye.expand_as(factor), upper=False)
+    return half.mT @ half

@@ -10,10 +10,11 @@ from pfnts.experiments.charts import Chart, Line, Panel, styles_of
 from pfnts.experiments.outcomes import bands, places_of
 from pfnts.experiments.report.companion import NONE, Companion, Footer
 from pfnts.experiments.report.sections import Section
-from pfnts.experiments.report.tables import Cell, Table, csv_text, number, spread
+from pfnts.experiments.report.tables import Cell, Table, number, spread
 from pfnts.experiments.spec import PolicySpec
 
 FIXED = "best fixed arm"
+_MEASURED = ("replications", "mean", "standard_error", "seconds")
 _MISSING = "—"
 
 
@@ -118,41 +119,26 @@ def times_table(section: Section) -> Table:
     )
 
 
-def regret_csv(sections: Sequence[Section], *, beside: Companion = NONE) -> str:
-    """Every cell in a row of its own."""
-    header = (
-        "section", "horizon", "scenario", "rounds", "policy", "replications", "mean", "standard_error",
-        "needs_no_context", *([beside.name] if beside.name else []),
-    )  # fmt: skip
-    rows: list[tuple[object, ...]] = []
+def tidy(sections: Sequence[Section], *, beside: Companion = NONE) -> list[dict[str, object]]:
+    """Every cell of every table in a row of its own, then the best fixed arm of its scenario."""
+    rows: list[dict[str, object]] = []
     for section in sections:
         for scenario in section.scenarios:
-            shared = (section.title, section.horizon, scenario, section.rounds(scenario))
-            free = str(section.needs_no_context(scenario)).lower()
+            shared: dict[str, object] = {
+                "section": section.title,
+                "horizon": section.horizon,
+                "scenario": scenario,
+                "rounds": section.rounds(scenario),
+                "needs_no_context": str(section.needs_no_context(scenario)).lower(),
+            }
             for policy in section.policies:
-                found = section.cells.get((scenario, policy))
-                theirs = beside.figure(policy, scenario, section.horizon)
-                numbers = (
-                    (0, None, None)
-                    if found is None
-                    else (found.replications, found.mean, found.standard_error)
-                )
-                rows.append((*shared, policy.label, *numbers, free, theirs)[: len(header)])
-            rows.append((*shared, FIXED, None, *section.best_fixed(scenario), free, None)[: len(header)])
-    return csv_text(header, rows)
-
-
-def times_csv(sections: Sequence[Section]) -> str:
-    """Seconds of every cell in a row of its own."""
-    header = ("section", "horizon", "scenario", "policy", "replications", "seconds")
-    rows = [
-        (section.title, section.horizon, scenario, policy.label, found.replications, found.seconds)
-        for section in sections
-        for scenario in section.scenarios
-        for policy in section.policies
-        if (found := section.cells.get((scenario, policy))) is not None
-    ]
-    return csv_text(header, rows)
+                row = {**shared, "policy": policy.label, "replications": 0}
+                if found := section.cells.get((scenario, policy)):
+                    row |= {name: getattr(found, name) for name in _MEASURED}
+                rows.append({**row, beside.name: beside.figure(policy, scenario, section.horizon)})
+            mean, error = section.best_fixed(scenario)
+            rows.append({**shared, "policy": FIXED, "mean": mean, "standard_error": error})
+    return rows
 
 
 def rank_cell(ranks: Mapping[PolicySpec, float], policy: PolicySpec) -> Cell:

@@ -1,74 +1,140 @@
-"""Coverage diagnostics on the page, from the table that ``pfnts calibrate`` has written."""
+"""Coverage diagnostics as tables, charts and files."""
 
 from __future__ import annotations
 
 import csv
+import io
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
+from pfnts.experiments.calibration import LEVEL, CoverageRow
 from pfnts.experiments.charts import Chart, Line, Panel
-from pfnts.experiments.report.page import Block, Text
-from pfnts.experiments.report.tables import Cell, Table
+from pfnts.experiments.figures import figure_of, save
+from pfnts.experiments.files import write_file
+from pfnts.experiments.report.tables import Cell, Table, markdown
 
-_NOMINAL = 0.95
+_NAMES = [field.name for field in fields(CoverageRow)]
+_SHOWN = {"coverage": "share that hold the mean reward", "length": "mean length"}
 
 
-def coverage_blocks(path: Path) -> list[Block]:
-    """Show the table, and a chart of coverage by rows where it has the columns for it."""
+def coverage_table(rows: Sequence[CoverageRow], measure: str = "coverage") -> Table:
+    """Methods by rows of the history, "coverage" or "length", ± standard error.
+
+    Examples
+    --------
+    >>> row = CoverageRow("linear", "bart", "mcmc", 16, 10, 0.934, 0.021, 2.5, 0.125, 1.0)
+    >>> [cell.text for cell in coverage_table([row]).rows[0]]
+    ['linear', 'BART', '0.934 ± 0.021']
+    """
+    sizes = sorted({row.size for row in rows})
+    found = {(row.task, row.method, row.size): row for row in rows}
+    listed = [
+        (
+            Cell(task),
+            Cell(method),
+            *(_cell(found.get((task, method, size)), measure) for size in sizes),
+        )
+        for task, method in dict.fromkeys((row.task, row.method) for row in rows)
+    ]
+    return Table(
+        caption=f"Nominal {LEVEL:.0%} intervals, {rows[0].replications} replications: {_SHOWN[measure]}",
+        header=("task", "method", *(f"n = {size:,}" for size in sizes)),
+        rows=tuple(listed),
+        text_columns=2,
+    )
+
+
+def coverage_chart(rows: Sequence[CoverageRow], measure: str = "coverage") -> Chart:
+    """Coverage, or length on logarithmic axes, over the rows of the history, a panel for each task."""
+    sizes = sorted({row.size for row in rows})
+    methods = list(dict.fromkeys(row.method for row in rows))
+    found = {(row.task, row.method, row.size): row for row in rows}
+
+    def values(task: str, method: str, name: str) -> list[float]:
+        return [getattr(found.get((task, method, size)), name, math.nan) for size in sizes]
+
+    lines = {
+        task: tuple(
+            Line(place, values(task, method, measure), values(task, method, f"{measure}_error"))
+            for place, method in enumerate(methods)
+        )
+        for task in dict.fromkeys(row.task for row in rows)
+    }
+    share = measure == "coverage"
+    return Chart(
+        f"Nominal {LEVEL:.0%} intervals: {_SHOWN[measure]}, and standard error",
+        tuple((method, place) for place, method in enumerate(methods)),
+        tuple(Panel(task, sizes, drawn, fixed=LEVEL if share else None) for task, drawn in lines.items()),
+        ylabel=measure,
+        xlabel="rows",
+        grows=not share,
+        first=1,
+        log_x=True,
+        fixed_label="nominal",
+    )
+
+
+def coverage_figure(rows: Sequence[CoverageRow], path: str | os.PathLike[str]) -> Path:
+    """Draw coverage over the rows of the history, a panel for each task, and save it.
+
+    A method is good if its coverage stays at the nominal one, and the better the shorter its intervals are:
+    their lengths go to a picture beside it, ``_length`` in its name.
+
+    Parameters
+    ----------
+    rows
+        What `calibrate` gave.
+    path
+        Where the picture goes; its suffix decides the format.
+    """
+    if not rows:
+        raise ValueError("rows must hold at least one row, got none")
+    path = Path(path)
+    save(figure_of(coverage_chart(rows, "length")), path.with_stem(f"{path.stem}_length"))
+    return save(figure_of(coverage_chart(rows)), path)
+
+
+def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:
+    """Write tables and picture into a folder, and the seconds to a file of their own.
+
+    So ``coverage.csv`` is the same, byte for byte, whenever the rows are, however long they took.
+    """
+    write_file(out / "coverage.csv", _csv(rows, _NAMES[:-1]))
+    write_file(out / "coverage_times.csv", _csv(rows, [*_NAMES[:5], "seconds"]))
+    write_file(out / "coverage.md", "\n".join(markdown(coverage_table(rows, each)) for each in _SHOWN))
+    coverage_figure(rows, out / "coverage.png")
+
+
+def read_coverage(path: Path) -> list[CoverageRow]:
+    """Read back ``coverage.csv``; the seconds are elsewhere, and NaN here."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            rows = [row for row in csv.DictReader(file) if None not in row and None not in row.values()]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        return [Text(f"{path.name} cannot be read: {error}", "note")]
-    names = [name for name in (rows[0] if rows else {}) if not name.endswith("_error")]
-    words = [name for name in names if any(_number(row[name]) is None for row in rows)]
-    numbers = [name for name in names if name not in words]
-    table = Table(
-        caption="Coverage and length of intervals, ± standard error",
-        header=tuple((*words, *numbers)),
-        rows=tuple(
-            tuple([*(Cell(row[name]) for name in words), *(_measured(row, name) for name in numbers)])
-            for row in rows
-        ),
-        text_columns=len(words),
-    )
-    return [*_chart(rows), table]
+            return [_row(line) for line in csv.DictReader(file)]
+    except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
+        raise ValueError(f"{path} must be a table of pfnts calibrate, got {error!r}") from error
 
 
-def _chart(rows: Sequence[Mapping[str, str]]) -> list[Block]:
-    if not rows or not {"task", "model", "variance", "size", "coverage"} <= set(rows[0]):
-        return []
-    methods = list(dict.fromkeys((row["model"], row["variance"]) for row in rows))
-    sizes = sorted({float(row["size"]) for row in rows})
-    panels = []
-    for task in dict.fromkeys(row["task"] for row in rows):
-        found = {
-            (row["model"], row["variance"], float(row["size"])): _number(row["coverage"])
-            for row in rows
-            if row["task"] == task
-        }
-        heights = [[found.get((*method, size)) for size in sizes] for method in methods]
-        lines = [Line(i, [math.nan if y is None else y for y in ys]) for i, ys in enumerate(heights)]
-        panels.append(Panel(task, sizes, tuple(lines), fixed=_NOMINAL))
-    names = tuple((", ".join(method), place) for place, method in enumerate(methods))
-    heading = "Share of the intervals that hold the mean reward"
-    chart = Chart(
-        heading, names, tuple(panels), "coverage", "rows", grows=False, log_x=True, fixed_label="nominal"
-    )
-    return [chart]
+def _row(line: dict[str, str]) -> CoverageRow:
+    read: dict[str, Any] = {name: line[name] for name in _NAMES[:3]}
+    read |= {name: int(line[name]) for name in _NAMES[3:5]}
+    read |= {name: float(line[name] or "nan") for name in _NAMES[5:-1]}
+    return CoverageRow(**read, seconds=math.nan)
 
 
-def _measured(row: Mapping[str, str], name: str) -> Cell:
-    value, error = _number(row[name]), _number(row.get(f"{name}_error", ""))
-    if value is None or (value.is_integer() and error is None):
-        return Cell(row[name], value)
-    return Cell(f"{value:.3f}" + ("" if error is None else f" ± {error:.3f}"), value)
+def _csv(rows: Iterable[CoverageRow], names: Sequence[str]) -> str:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, names, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
+    return buffer.getvalue()
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+def _cell(row: CoverageRow | None, measure: str) -> Cell:
+    if row is None:
+        return Cell("")
+    value, error = getattr(row, measure), getattr(row, f"{measure}_error")
+    return Cell(f"{value:.3f}" + ("" if math.isnan(error) else f" ± {error:.3f}"), value)

@@ -137,7 +137,7 @@
     make("h3", {}, header, panel.title);
     if (panel.tag) make("span", { class: "tag" }, header, panel.tag);
     const enlarge = make("button", { class: "enlarge", type: "button", "aria-label": `Enlarge ${panel.title}`, "aria-pressed": "false" }, header, "⤢");
-    const plot = draw("svg", { class: "plot", tabindex: "0", role: "img", "aria-label": `${panel.title}: ${board.ylabel} over ${board.xlabel}s; arrow keys read the values` }, card);
+    const plot = draw("svg", { class: "plot", tabindex: "0", role: "img", "aria-label": `${panel.title}: ${board.ylabel} over ${board.xlabel}; arrow keys read the values` }, card);
     const tip = make("div", { class: "tip", "aria-live": "polite", hidden: "" }, card);
     const clip = `clip-${state.count++}`;
     let seen = null; // what hovering needs of the last drawing

@@ -14,17 +14,21 @@ from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import NONE, Companion
 from pfnts.experiments.report.contents import (
     regret_chart,
-    regret_csv,
     regret_table,
-    times_csv,
+    tidy,
     times_table,
 )
-from pfnts.experiments.report.coverage import coverage_blocks
+from pfnts.experiments.report.coverage import coverage_chart, coverage_table, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize
 from pfnts.experiments.store import RunStore
 
 COVERAGE = "coverage.csv"
+_REGRET = (
+    "section", "horizon", "scenario", "rounds", "policy", "replications", "mean", "standard_error",
+    "needs_no_context",
+)  # fmt: skip
+_TIMES = ("section", "horizon", "scenario", "policy", "replications", "seconds")
 _ABOUT = (
     "Regret is the mean reward lost against the best arm of each round (on tables: the number of wrong "
     "classes), summed over rounds. Tables show the mean and its standard error over replications; curves "
@@ -95,7 +99,7 @@ def write_report(
         _write_figures(out / "figures", sections)
     parts = _parts(sections, beside, _machines(outcomes))
     if coverage is not None:
-        parts.append(Part("Coverage of intervals", tuple(coverage_blocks(coverage)), "Coverage"))
+        parts.append(Part("Coverage of intervals", _coverage(coverage), "Coverage"))
     about = tuple(map(Text, (*_ABOUT, *notes)))
     parts.append(Part("How to read this page", about, "About"))
     title = "Regret of bandit policies"
@@ -117,9 +121,17 @@ def nothing_finished(store: RunStore, notes: Sequence[str] = ()) -> ValueError:
 
 def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
     """Write all tables, as markdown, CSV and LaTeX."""
+    rows = tidy(sections, beside=beside)
+    regret, times = [*_REGRET, *filter(None, [beside.name])], [row for row in rows if "seconds" in row]
     written = {
-        "regret": ([regret_table(s, beside=beside) for s in sections], regret_csv(sections, beside=beside)),
-        "times": ([times_table(section) for section in sections], times_csv(sections)),
+        "regret": (
+            [regret_table(section, beside=beside) for section in sections],
+            tables.csv_text(regret, [[row.get(name) for name in regret] for row in rows]),
+        ),
+        "times": (
+            [times_table(section) for section in sections],
+            tables.csv_text(_TIMES, [[row[name] for name in _TIMES] for row in times]),
+        ),
         **beside.tables(sections),
     }
     writers: dict[str, Callable[[tables.Table], str]] = {"md": tables.markdown, "tex": tables.latex}
@@ -153,6 +165,15 @@ def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> lis
         times = tuple(times_table(section) for section in sections)
         parts.append(Part("Time", (*times, *([Text(where, "note")] if where else []))))
     return parts
+
+
+def _coverage(path: Path) -> tuple[Block, ...]:
+    try:
+        rows = read_coverage(path)
+    except ValueError as error:
+        return (Text(str(error), "note"),)
+    measures = ("coverage", "length")
+    return tuple(make(rows, measure) for measure in measures for make in (coverage_chart, coverage_table))
 
 
 def _write_figures(out: Path, sections: Sequence[Section]) -> None:

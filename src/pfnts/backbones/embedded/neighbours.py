@@ -1,0 +1,126 @@
+"""What the nearest earlier rows say, under two ways to measure distance.
+
+In the first all columns count alike as they are scaled; in the second they are whitened by the rows up to the
+last doubling, so that what many redundant columns say counts once and what sets them apart counts as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pfnts.backbones.embedded.rows import Rows
+
+NEAREST = 16
+PREDICTIONS = 6
+"""Under each metric: the target of the nearest, the mean of four, a vote of sixteen, the nearer the more."""
+NOTES = 2
+"""Under each metric: the logarithm of the distance of the nearest."""
+ENTRIES = {"cpu": 2**23, "cuda": 2**28, "mps": 2**25}
+"""Distances held at a time."""
+
+
+class Neighbours:
+    """Nearest rows in B histories of one shape, which grow together."""
+
+    def __init__(self) -> None:
+        self._targets = Rows()
+        self._plain = Rows()
+        self._white = Rows()
+        self._whitenings: list[tuple[int, Tensor]] = []
+
+    def fork(self) -> Neighbours:
+        """A copy that grows on its own."""
+        copy = Neighbours()
+        copy._targets, copy._plain = self._targets.fork(), self._plain.fork()
+        copy._white, copy._whitenings = self._white.fork(), list(self._whitenings)
+        return copy
+
+    def extend(self, X: Tensor, y: Tensor) -> Tensor:
+        """Add rows X (B, m, P), y (B, m); give what earlier rows say of each, (B, m, 8)."""
+        before = self._targets.length
+        after = before + X.shape[1]
+        self._targets.add(y)
+        said = []
+        while before < after:
+            end = min(after, 1 << before.bit_length())  # the whitening changes at doublings
+            new = X[:, : end - before]
+            X = X[:, end - before :]
+            self._plain.add(new / new.shape[2] ** 0.5)
+            if before:
+                self._white.add(new @ self._whitenings[-1][1])
+                step = max(1, ENTRIES[new.device.type] // (len(new) * end))
+                for begin in range(before, end, step):
+                    stop = min(end, begin + step)
+                    limit = torch.arange(begin, stop, device=new.device)
+                    parts = [
+                        nearest(
+                            rows.upto(stop)[:, begin:], rows.upto(stop), self._targets.upto(stop), limit=limit
+                        )
+                        for rows in (self._plain, self._white)
+                    ]
+                    said.append(_arranged(parts))
+            else:
+                said.append(new.new_zeros(len(new), 1, PREDICTIONS + NOTES))
+            before = end
+            if end & (end - 1) == 0:
+                rows = self._plain.upto(end)
+                self._whitenings.append((end, whitening(rows)))
+                self._white = Rows().add(rows * new.shape[2] ** 0.5 @ self._whitenings[-1][1])
+        return torch.cat(said, 1)
+
+    def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """What the first rows say of contexts X (B, q, P), (B, S, q, 8)."""
+        return torch.stack([self._say(X, size) for size in sizes], 1)
+
+    def _say(self, X: Tensor, size: int) -> Tensor:
+        if not size:
+            return X.new_zeros(*X.shape[:2], PREDICTIONS + NOTES)
+        whitening = next(W for end, W in reversed(self._whitenings) if end <= size)
+        root = X.shape[2] ** 0.5
+        latest = whitening is self._whitenings[-1][1]
+        white = self._white.upto(size) if latest else self._plain.upto(size) * root @ whitening
+        y = self._targets.upto(size)
+        parts = [nearest(X / root, self._plain.upto(size), y), nearest(X @ whitening, white, y)]
+        return _arranged(parts)
+
+
+def whitening(rows: Tensor) -> Tensor:
+    """Maps (B, P, P) after which columns of (B, n, P), times the root of P, are nearly white.
+
+    The fewer the rows for a column, the less is made of how columns go together.
+    """
+    _, n, features = rows.shape
+    centred = (rows - rows.mean(1, keepdim=True)) * features**0.5
+    covariance = centred.mT @ centred / n
+    eye = torch.eye(features, dtype=rows.dtype, device=rows.device)
+    factor, _ = torch.linalg.cholesky_ex(covariance + (0.003 + 0.1 * features / n) * eye)
+    inverse = torch.linalg.solve_triangular(factor, eye.expand_as(factor), upper=False)
+    return inverse.mT / features**0.5
+
+
+def nearest(X: Tensor, rows: Tensor, y: Tensor, *, limit: Tensor | None = None) -> Tensor:
+    """Targets of the nearest of rows (B, n, P) to X (B, q, P): three predictions and a distance, (B, q, 4).
+
+    ``limit`` (q,) says how many rows each may see; all when left out.
+    """
+    between = (X**2).sum(-1)[..., None] + (rows**2).sum(-1)[:, None] - 2 * X @ rows.mT
+    if limit is not None:
+        later = torch.arange(rows.shape[1], device=X.device) >= limit[:, None]
+        between = between.masked_fill(later, torch.inf)
+    near, at = between.topk(min(NEAREST, rows.shape[1]), dim=-1, largest=False)
+    seen = torch.isfinite(near)
+    near = near.clamp(min=1e-5)
+    target = y[:, None].expand(-1, X.shape[1], -1).gather(2, at).masked_fill(~seen, 0.0)
+    four, count = target[..., :4].sum(-1), seen[..., :4].sum(-1)
+    reach = torch.where(seen, near, 0.0)[..., :8].amax(-1, keepdim=True)
+    weight = torch.exp(-2 * near / reach)  # none where not seen
+    vote = (weight * target).sum(-1) / weight.sum(-1)
+    return torch.stack([target[..., 0], four / count, vote, near[..., 0].log() / 4], -1)
+
+
+def _arranged(parts: Sequence[Tensor]) -> Tensor:
+    """Predictions under both metrics, then distances."""
+    return torch.cat([*(part[..., :3] for part in parts), *(part[..., 3:] for part in parts)], -1)

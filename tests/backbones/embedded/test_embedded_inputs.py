@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pfnts.backbones.embedded import inputs
+from pfnts.backbones.embedded.dice import Dice
+
+
+def test_codes_differ_from_what_they_are_worth_and_other_columns_do_not() -> None:
+    shown, view = inputs.draw_inputs(64, 200, 8, dice=Dice(1))
+    assert shown.shape == view.shape == (64, 200, 8)
+    stacked = torch.stack([shown, view]).permute(1, 3, 0, 2).flatten(0, 1)  # (tables * columns, 2, rows)
+    varied = stacked[stacked.std(-1).amin(1) > 0.01]
+    together = torch.stack([torch.corrcoef(pair)[0, 1] for pair in varied])
+    same = (together > 0.999).float().mean()
+    assert 0.8 < same < 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_made_of_hidden_causes_have_near_neighbours(seed: int) -> None:
+    """The nearest of 400 rows is far nearer than among as many independent columns."""
+
+    def nearest(X: torch.Tensor) -> torch.Tensor:
+        X = inputs.standardise(X)
+        return torch.cdist(X, X).add_(1e9 * torch.eye(400)).amin(2).median(1).values
+
+    made = nearest(inputs.draw_manifold(16, 400, 12, dice=Dice(seed))[0])
+    assert made.median() < 0.8 * nearest(Dice(seed).normal(16, 400, 12)).median()
+
+
+def test_single_cells_of_some_tables_lie_far_out() -> None:
+    X = Dice(0).normal(400, 100, 3)
+    far = inputs.spoil(X, dice=Dice(1)) != X
+    assert 0.02 < far.flatten(1).any(1).float().mean() < 0.15
+    assert far.float().mean() < 0.001
