@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import time
+from collections import Counter
 
 import httpx
 import numpy as np
@@ -154,6 +156,22 @@ def test_slow_senders_are_let_go_and_others_are_served_meanwhile(tmp_path):
             connection.close()
     finally:
         assert service.stop() == 0
+
+
+def test_a_flood_is_shed_and_those_who_come_later_are_served(address):
+    with asking(address, requests=20, timeout=10) as ask:
+        shop(ask)
+        lock = ask.engine.experiment("shop").version.lock
+        lock.acquire()
+        threading.Timer(0.5, lock.release).start()
+        body = {"context": context()}
+        decisions = [("POST", "/v1/experiments/shop/decisions", body)] * 200
+        answers = ask.together([*decisions, ("GET", "/livez", None)])
+        statuses = Counter(answer.status_code for answer in answers)
+        assert statuses == {200: 21, 429: 180}, "twenty, and the probe"
+        assert all(a.headers["retry-after"] == "1" for a in answers if a.status_code == 429)
+        assert len(ask.engine.experiment("shop").state.decisions) == 20
+        assert ask.post("/shop/decisions", body).status_code == 200
 
 
 def test_a_problem_document_does_not_repeat_what_json_cannot_say(address):

@@ -40,6 +40,8 @@ def test_the_service_does_what_its_document_says(tmp_path):
             timeout=500,
             env=os.environ | {"HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path)},
         )
+        assert done.returncode == 0, done.stdout[-6000:]
+        assert "Stateful" in done.stdout
         answer = service.http.get("/v1/experiments", headers={"Authorization": f"Bearer {text}"})
         assert answer.status_code == 200, "it is still there"
     finally:

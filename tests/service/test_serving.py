@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter
@@ -14,6 +15,8 @@ from pfnts.service.decisions import decide
 from pfnts.service.errors import Busy
 from pfnts.service.schemas import DecisionRequest
 from tests.service.asking import asking, context, shop
+
+DECISIONS = int(os.environ.get("PFNTS_DECISIONS", "1500"))
 
 
 @pytest.fixture
@@ -167,7 +170,7 @@ def test_served_arms_follow_the_propensities_that_were_stored(address):
     with asking(address, queue=5000, timeout=60) as ask:
         shop(ask, arms=[{"id": arm} for arm in "abc"], explore=0.1, holdout=0.1)
         rng = np.random.default_rng(0)
-        for block in range(6):
+        for block in range(DECISIONS // 250):
             requests = [
                 DecisionRequest(decision_id=f"{block}-{i}", context=context(rng.normal())) for i in range(250)
             ]
@@ -176,8 +179,8 @@ def test_served_arms_follow_the_propensities_that_were_stored(address):
                 value = rng.normal() + 0.3 * (answer["arm"] == "b")
                 ask.post(f"/shop/decisions/{answer['decision_id']}/rewards", {"value": value})
             ask.settle()
-        records = [r for r in ask.engine.store.read("shop", -1, limit=9999) if r.kind == "decided"]
-        assert len(records) == 1500
+        records = [r for r in ask.engine.store.read("shop", -1, limit=10**6) if r.kind == "decided"]
+        assert len(records) == DECISIONS
         assert chi_square(records) > 1e-4
         assert len({record.data["event"]["reason"] for record in records}) >= 3
 

@@ -46,7 +46,8 @@ def create_app(engine: Engine) -> FastAPI:
     for module in (decisions, experiments, system, page):
         app.include_router(module.router)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
-    app.add_middleware(Gate, ring=KeyRing(engine.store), patience=engine.limits.patience)
+    limits = engine.limits
+    app.add_middleware(Gate, ring=KeyRing(engine.store), patience=limits.patience, room=limits.requests)
     return app
 
 

@@ -31,6 +31,8 @@ class Limits:
 
     timeout: float = 0.5
     """Seconds after which a decision is the fallback."""
+    requests: int = 64
+    """Requests that are served at a time; beyond them 429 before anything is made of them."""
     queue: int = 256
     """Decisions that may wait for a model."""
     writes: int = 4096

@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from pfnts.service.errors import Forbidden, Refusal, Unauthorized
+from pfnts.service.errors import Busy, Forbidden, Refusal, Unauthorized
 from pfnts.service.keys import KeyRing
 from pfnts.service.problems import problem
 from pfnts.service.store import Key, StoreUnavailableError
@@ -57,10 +57,13 @@ class Gate:
         The keys.
     patience
         Seconds that a client may take to send a body.
+    room
+        Requests that are let in at a time, streams and probes aside.
     """
 
-    def __init__(self, app: App, ring: KeyRing, *, patience: float) -> None:
-        self._app, self._ring, self._patience = app, ring, patience
+    def __init__(self, app: App, ring: KeyRing, *, patience: float, room: int) -> None:
+        self._app, self._ring, self._patience, self._room = app, ring, patience, room
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -78,19 +81,18 @@ class Gate:
             headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
             scope.setdefault("state", {})["key"] = await self._admit(scope, headers)
             body = await _body(headers, receive, patience=self._patience)
+            # Counted from here on: whoever sends slowly takes nobody's place.
+            counted = scope["path"] not in _PROBES and not scope["path"].endswith("/events")
+            if counted and self._under_way >= self._room:
+                raise Busy("more requests are under way than can be served; try again in a second")
         except Refusal as refusal:
             await problem(refusal)(scope, receive, guarded)
             return
-        given = False
-
-        async def whole() -> Message:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        await self._app(scope, whole, guarded)
+        self._under_way += counted
+        try:
+            await self._app(scope, _given(body, receive), guarded)
+        finally:
+            self._under_way -= counted
 
     async def _admit(self, scope: Scope, headers: dict[bytes, str]) -> Key | None:
         """The key of a request; None for this machine where there are no keys, which may do everything."""
@@ -110,6 +112,20 @@ class Gate:
         raise Unauthorized(
             "a valid key must be sent as Authorization: Bearer KEY; make one with: pfnts keys add"
         )
+
+
+def _given(body: bytes, receive: Receive) -> Receive:
+    """Hand on a body that was read."""
+    given = False
+
+    async def whole() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return whole
 
 
 def _is_local(scope: Scope, headers: dict[bytes, str]) -> bool:

@@ -20,7 +20,7 @@ from pfnts.service.app import create_app
 from pfnts.service.engine import Engine, Limits
 from pfnts.service.store import open_store
 
-_MOST_CONNECTIONS = 2000
+_MOST_CONNECTIONS = 500
 
 
 @dataclass(frozen=True)
