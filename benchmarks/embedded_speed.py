@@ -1,16 +1,20 @@
 """How fast the embedded backbone is on a CPU, and how much memory it takes.
 
-Four measurements, each beside its aim:
+Measurements, each beside its aim:
 
 - a run of PFN-TS on friedman with prefetching, in seconds;
 - the same run if every round fitted a new snapshot for every prefix of every arm's history: the time of one
   snapshot is measured at each prefix size (a new sequence, one query), and multiplied by how often the run
   would have needed it;
 - the median time of a decision without prefetching after many rounds;
+- the median time of one call of the backbone about two arms that share the rounds, after all their rows: for
+  one query, and for a block of them;
+- the time to append all rows one by one with a question after every fiftieth;
 - the peak memory of a process that holds a long history with twenty features and answers queries.
 
     python benchmarks/embedded_speed.py                    # as in the table of the documentation
     python benchmarks/embedded_speed.py --horizon 1000     # a minute
+    python benchmarks/embedded_speed.py --calls-only       # of the backbone alone
 """
 
 from __future__ import annotations
@@ -30,13 +34,13 @@ from rich.console import Console
 from rich.table import Table
 
 from pfnts import PFNTS, simulate
-from pfnts.backbones import load
+from pfnts.backbones import Question, load
 from pfnts.environments import Environment, make
 from pfnts.posterior import prefix_grid
 
 FEATURES = 20
 QUERIES = 256
-MEMORY_AIM = 2000
+MEMORY_AIM = 1000
 
 
 def prefetched(
@@ -92,6 +96,32 @@ def decision_seconds(environment: Environment, *, decisions: int, rng: Generator
     return np.array(times)
 
 
+def call_seconds(environment: Environment, *, queries: int, repeats: int) -> float:
+    """Median time of one call about two arms, each with half of the rounds, after all their rows."""
+    backbone, half = load("embedded"), environment.horizon // 2
+    X, y = environment.contexts, environment.rewards
+    sequences = [backbone.sequence(X[k::2][:half], y[k::2, k][:half]) for k in (0, 1)]
+    times = []
+    for i in range(repeats + 1):
+        asked = X[i * queries : (i + 1) * queries]
+        begun = time.perf_counter()
+        backbone.predict([Question(sequence, asked, (half,)) for sequence in sequences])
+        times.append(time.perf_counter() - begun)
+    return float(np.median(times[1:]))  # the first call reads the rows
+
+
+def append_seconds(environment: Environment, *, every: int = 50) -> float:
+    """Time to append all rows of an arm one by one, with a question now and then."""
+    X, y = environment.contexts, environment.rewards[:, 0]
+    begun = time.perf_counter()
+    sequence = load("embedded").sequence(X[:1], y[:1])
+    for i in range(1, len(y)):
+        sequence.append(X[i : i + 1], y[i : i + 1])
+        if i % every == 0:
+            sequence.means(X[:1], [sequence.size])
+    return time.perf_counter() - begun
+
+
 def memory_of_a_history(size: int) -> None:
     """Print the peak memory of this process in MB before and after it holds a history."""
     backbone = load("embedded")
@@ -99,8 +129,8 @@ def memory_of_a_history(size: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.random((size, FEATURES))
     sequence = backbone.sequence(X, X[:, 0] + rng.standard_normal(size))
-    sequence.means(X[:1], prefix_grid(size))
-    sequence.means(X[:QUERIES], prefix_grid(size))
+    sequence.means(X[:1], [*prefix_grid(size), size])
+    sequence.means(X[:QUERIES], [*prefix_grid(size), size])
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kilobytes elsewhere
     print(before * unit / 1e6, after * unit / 1e6)
@@ -115,6 +145,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="snapshots timed at each size")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--memory-only", action="store_true", help="print MB before and after, and stop")
+    parser.add_argument("--calls-only", action="store_true", help="measure the backbone, and no policy")
     options = parser.parse_args()
     if options.memory_only:
         memory_of_a_history(options.horizon)
@@ -131,6 +162,33 @@ def main() -> None:
     rng = np.random.default_rng(options.seed)
     environment = make("friedman", horizon=options.horizon, rng=rng)
     load("embedded")  # so that reading the weights is in no measurement
+    with console.status("calls of the backbone"):
+        single, block = (call_seconds(environment, queries=q, repeats=r) for q, r in ((1, 50), (QUERIES, 5)))
+        appended = append_seconds(environment)
+    table = Table(
+        title=f"The embedded backbone on {torch.get_num_threads()} CPU threads, n = {options.horizon:,}"
+    )
+    table.add_column("what")
+    table.add_column("measured", justify="right")
+    table.add_column("aim for n = 10,000", justify="right")
+    table.add_row("one call, two arms, one query", f"{1e3 * single:.1f} ms", "")
+    table.add_row(f"one call, two arms, {QUERIES} queries", f"{1e3 * block:.0f} ms", "")
+    table.add_row("rows appended one by one, a question every 50", f"{appended:.1f} s", "")
+    table.add_row(
+        f"memory of a process with one history of {FEATURES} features, peak "
+        f"({before:,.0f} MB before its first row)",
+        f"{after:,.0f} MB",
+        f"{MEMORY_AIM:,} MB",
+    )
+    if not options.calls_only:
+        policy_rows(environment, options, console, table, rng)
+    console.print(table)
+
+
+def policy_rows(
+    environment: Environment, options: argparse.Namespace, console: Console, table: Table, rng: Generator
+) -> None:
+    """Add what a policy takes with this backbone."""
     with console.status("a run with prefetching"):
         seconds, arms, regret = prefetched(environment, options)
     needed = snapshots(arms, environment.n_arms)
@@ -141,12 +199,6 @@ def main() -> None:
     with console.status("single decisions"):
         decisions = decision_seconds(environment, decisions=options.decisions, rng=rng)
 
-    table = Table(
-        title=f"The embedded backbone on {torch.get_num_threads()} CPU threads, n = {options.horizon:,}"
-    )
-    table.add_column("what")
-    table.add_column("measured", justify="right")
-    table.add_column("aim for n = 10,000", justify="right")
     table.add_row(f"run on friedman with prefetching (regret {regret:.0f})", f"{seconds:,.1f} s", "60 s")
     table.add_row(
         f"the same, a new snapshot per prefix and round ({needed.total():,} of them, extrapolated)",
@@ -160,13 +212,6 @@ def main() -> None:
     table.add_row(
         "decision without prefetching, 99th percentile", f"{1e3 * np.quantile(decisions, 0.99):.1f} ms", ""
     )
-    table.add_row(
-        f"memory of a process with one history of {FEATURES} features, peak "
-        f"({before:,.0f} MB before its first row)",
-        f"{after:,.0f} MB",
-        f"{MEMORY_AIM:,} MB",
-    )
-    console.print(table)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,11 @@ def steps(backbone: Backbone, *, arms: int, rows: int, features: int, first: int
     """Milliseconds of every step, until each arm holds ``rows`` rows."""
     rng = np.random.default_rng(seed)
     X = rng.random((arms, rows, features))
-    y = np.sin(6 * X[..., 0]) + X[..., 1] * np.arange(1, arms + 1)[:, None] + 0.3 * rng.standard_normal((arms, rows))
+    y = (
+        np.sin(6 * X[..., 0])
+        + X[..., 1] * np.arange(1, arms + 1)[:, None]
+        + 0.3 * rng.standard_normal((arms, rows))
+    )
     sequences = [backbone.sequence(X[k, :first], y[k, :first]) for k in range(arms)]
     queries, taken = rng.random((rows * arms, 1, features)), []
     # What is there at the beginning is read here: appending much at once is no part of this.

@@ -20,15 +20,18 @@ from pfnts.reproduction import reproduction
 
 POLICY = """
 import numpy as np
-from pfnts.policies import Choice
+from pfnts.policies import Choices
 from pfnts import Policy
 
 class Sticky(Policy):
     def __init__(self, arms, *, favourite=0, backbone=None):
         super().__init__(arms)
         self._favourite = favourite
-    def _choose(self, X, eligible, *, rng):
-        return [Choice(self._favourite, np.eye(self.n_arms)[self._favourite]) for _ in X]
+    def _reset(self, width, n_arms):
+        pass
+    def _choose(self, X, arms, eligible, uniforms):
+        index = np.full(len(X), self._favourite)
+        return Choices(index, np.eye(len(arms))[index])
     def _observe(self, X, arms, rewards):
         pass
 
@@ -122,8 +125,8 @@ def test_dotted_names_are_made_where_names_are() -> None:
         (lambda: policies.make("own_policy.Slippery", arms=2), r"own_policy.py has no 'Slippery'"),
         (lambda: policies.make("own_policy.NUMBER", arms=2), "must be a subclass of pfnts.Policy, got 3"),
         (lambda: policies.make("own_backbone.Mine", arms=2), "subclass of pfnts.Policy, got <class"),
-        (lambda: backbones.load("own_policy.Sticky"), "must be a class whose objects have `name`"),
-        (lambda: backbones.load("own_policy.NUMBER"), "must be a class whose objects have `name`.* got 3"),
+        (lambda: backbones.load("own_policy.Sticky"), "must be a subclass of pfnts.backbones.Backbone"),
+        (lambda: backbones.load("own_policy.NUMBER"), "subclass of pfnts.backbones.Backbone, got 3"),
         (lambda: environments.describe("own_scenario.Coins"), "must be an object with `name`.*got <class"),
         (lambda: environments.describe("own_policy.NUMBER"), "must be an object with `name`.*got 3"),
         (lambda: policies.make("pfn.t-s", arms=2), r"or package.module.Class, got 'pfn.t-s'"),
@@ -224,7 +227,7 @@ def test_command_line_finds_modules_in_the_current_folder(folder: Path) -> None:
         (("run", "--scenario", "own_scenario.COIN"), "own_scenario.py has no 'COIN'"),
         (("run", "--policy", "nowhere.Sticky"), "there is no module 'nowhere' in"),
         (("run", "--policy", "own_policy.Sticky:hue=1"), "does not fit: "),
-        (("run", "--backbone", "own_policy.Sticky"), "must be a class whose objects have"),
+        (("run", "--backbone", "own_policy.Sticky"), "must be a subclass of pfnts.backbones.Backbone"),
         (("ope", "drinkless-sim", "--policy", "own_policy.NUMBER"), "must be a subclass of pfnts.Policy"),
         (("evaluate-backbone", "nowhere.Mine"), "there is no module 'nowhere' in"),
         (("calibrate", "--backbone", "own_backbone.Yours"), "own_backbone.py has no 'Yours'"),
@@ -249,6 +252,6 @@ def test_policy_file_names_no_module_to_import(tmp_path: Path) -> None:
     policy = PFNTS(arms=2, backbone="own_backbone.Mine")
     policy.update([0.5], arm=0, reward=1.0)
     policy.save(tmp_path / "policy")
-    with pytest.raises(ValueError, match=r"backbone must be passed: .* one of your own, 'mine'"):
+    with pytest.raises(ValueError, match=r"backbone must be passed to load: .* one of your own"):
         PFNTS.load(tmp_path / "policy")
     assert PFNTS.load(tmp_path / "policy", backbone="own_backbone.Mine").arms == (0, 1)

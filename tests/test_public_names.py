@@ -40,7 +40,12 @@ def test_init_only_re_exports(package: str) -> None:
     tree = ast.parse(Path(import_module(package).__file__ or "").read_text(encoding="utf-8"))
     docstring, *rest = tree.body
     assert isinstance(docstring, ast.Expr)
-    assert all(isinstance(node, ast.Import | ast.ImportFrom | ast.Assign) for node in rest)
+    kinds: tuple[type, ...] = (ast.Import, ast.ImportFrom, ast.Assign)
+    if package == "pfnts":
+        # What needs an extra is imported when it is asked for; editors and type checkers see it all the same.
+        kinds += (ast.If, ast.FunctionDef)
+        assert [node.name for node in rest if isinstance(node, ast.FunctionDef)] == ["__getattr__"]
+    assert all(isinstance(node, kinds) for node in rest)
 
 
 @pytest.mark.parametrize("package", DOCUMENTED)

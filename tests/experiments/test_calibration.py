@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pfnts.backbones import LinearBackbone
-from pfnts.encodings.track import Snapshot
+from pfnts.backbones import Backbone, LinearBackbone, Prediction, PredictiveSequence
 from pfnts.experiments import LocalEngine, RunStore, calibration, coverage_figure, run_all
 from pfnts.experiments.calibration import (
     SIZES,
@@ -26,7 +25,7 @@ from pfnts.experiments.calibration import (
     plan_coverage,
 )
 from pfnts.experiments.report.coverage import read_coverage, write_calibration
-from pfnts.posterior import SubCLT
+from pfnts.posterior import SubCLT, prefix_grid
 
 ROWS = [
     CoverageRow(task, "bart", "mcmc", size, 10, 0.9, 0.02, 3.0, 0.25, 1.0)
@@ -35,7 +34,7 @@ ROWS = [
 ]
 
 
-class Oracle:
+class Oracle(Backbone):
     """A backbone that has been told the answer, and whose means move by a known amount."""
 
     name = "oracle"
@@ -43,18 +42,16 @@ class Oracle:
     def __init__(self, step: float) -> None:
         self.step = step
 
-    def sequence(self, X: ArrayLike, y: ArrayLike) -> Any:
+    def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Any = ()) -> PredictiveSequence:
         step = self.step
 
-        class Sequence:
+        class Sequence(PredictiveSequence):
             size = len(np.asarray(y))
 
-            def means(self, queries: ArrayLike, sizes: Any) -> NDArray[np.float64]:
+            def predict(self, queries: ArrayLike, *, sizes: Any, levels: Any = ()) -> Prediction:
                 truth = np.asarray(queries)[:, 0]
-                return np.array([truth + (step if i % 2 else -step) for i, _ in enumerate(sizes)])
-
-            def quantiles(self, queries: ArrayLike, size: int, levels: ArrayLike) -> NDArray[np.float64]:
-                return np.zeros((len(np.atleast_1d(levels)), len(np.asarray(queries))))
+                means = np.array([truth + (step if i % 2 else -step) for i, _ in enumerate(sizes)])
+                return Prediction(means, np.zeros((len(levels), len(truth))))
 
             def append(self, X: ArrayLike, y: ArrayLike) -> None:
                 raise AssertionError("a history is read at once")
@@ -75,29 +72,28 @@ def test_the_papers_setting_is_the_default() -> None:
 
 
 def test_intervals_are_those_of_the_estimator(rng: np.random.Generator) -> None:
-    given = history(rng)
+    given = history(rng, size=100)
     lower, upper = backbone_intervals(LinearBackbone(), given)["subclt"]
-    posterior = SubCLT().posterior(LinearBackbone().sequence(given.X, given.y), given.queries)
+    grid = prefix_grid(100)
+    means = LinearBackbone().sequence(given.X, given.y).means(given.queries, [*grid, 100])
+    posterior = SubCLT().from_means(means, grid, 100)
     np.testing.assert_allclose(upper - lower, 2 * 1.959964 * np.sqrt(posterior.variance), rtol=1e-6)
     np.testing.assert_allclose((upper + lower) / 2, posterior.mean)
 
 
-def test_rows_beyond_the_last_grid_point_do_not_count(rng: np.random.Generator) -> None:
-    given = history(rng, size=100)
-    shorter = History(given.X[:64], given.y[:64], given.queries, given.means, seed=1)
-    for variance, interval in backbone_intervals(LinearBackbone(), given).items():
-        np.testing.assert_allclose(interval, backbone_intervals(LinearBackbone(), shorter)[variance])
+def test_the_model_s_own_posterior_is_asked_for_where_there_is_one(rng: np.random.Generator) -> None:
+    given = history(rng)
+    lower, upper = backbone_intervals(LinearBackbone(), given)["network"]
+    exact = LinearBackbone().sequence(given.X, given.y).predict(given.queries, sizes=[64])
+    assert exact.mean_sd is not None
+    np.testing.assert_allclose(upper - lower, 2 * 1.959964 * exact.mean_sd, rtol=1e-6)
+    assert list(backbone_intervals(Oracle(step=0.0), given)) == ["shrunk", "subclt"]
 
 
-def test_shrunk_variances_are_floored_by_the_variance_of_the_rewards(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shrunk_variances_are_floored_by_the_variance_of_the_rewards(rng: np.random.Generator) -> None:
     """A backbone that never moves and predicts no spread is left with the floor alone."""
-    seen: list[Snapshot] = []
-    monkeypatch.setattr(calibration, "Snapshot", lambda *parts: (seen.append(Snapshot(*parts)), seen[-1])[1])
     given = history(rng)
     lower, upper = backbone_intervals(Oracle(step=0.0), given)["shrunk"]
-    assert seen[0].reward_variance == pytest.approx(given.y.var())
     np.testing.assert_allclose((upper - lower) / 2, 1.959964 * np.sqrt(0.01 * given.y.var() / 64), rtol=1e-6)
 
 
@@ -106,13 +102,13 @@ def test_coverage_and_length_of_one_replication(monkeypatch: pytest.MonkeyPatch)
 
     def half_right(_: Any, given: History) -> dict[str, Any]:
         centre = given.means + np.where(np.arange(50) < 25, 0.0, 3.0)
-        return dict.fromkeys(("subclt", "shrunk"), (centre - 1, centre + 1))
+        return dict.fromkeys(("network", "shrunk", "subclt"), (centre - 1, centre + 1))
 
     monkeypatch.setattr(calibration, "backbone_intervals", half_right)
-    row, _ = calibrate(backbones=["linear"], bart=False, tasks=["linear"], sizes=[16], replications=1)
+    row, *_ = calibrate(backbones=["linear"], bart=False, tasks=["linear"], sizes=[16], replications=1)
     assert (row.coverage, row.length) == (0.5, 2.0)
     assert math.isnan(row.coverage_error)
-    assert row.method == "linear, subclt"
+    assert row.method == "linear, network"
 
 
 def test_exact_model_covers_about_as_often_as_it_says() -> None:
@@ -120,9 +116,10 @@ def test_exact_model_covers_about_as_often_as_it_says() -> None:
 
     Shrunk variances are made for low regret: their intervals are shorter, and cover less.
     """
-    subclt, shrunk = calibrate(
+    exact, shrunk, subclt = calibrate(
         backbones=["linear"], bart=False, tasks=["linear"], sizes=[1024], replications=8
     )
+    assert 0.9 < exact.coverage < 0.99
     assert 0.85 < subclt.coverage < 0.99
     assert 0 < subclt.coverage_error < 0.06
     assert shrunk.length < subclt.length
@@ -267,9 +264,9 @@ def test_cells_in_processes_give_the_rows_of_one_process_and_are_kept(
     whole = calibrate(**asked, seed=7)
     assert [replace(row, seconds=0.0) for row in cells] == [replace(row, seconds=0.0) for row in whole]
     assert [(row.task, row.size, row.variance) for row in whole[:3]] == [
-        ("linear", 8, "subclt"),
+        ("linear", 8, "network"),
         ("linear", 8, "shrunk"),
-        ("linear", 16, "subclt"),
+        ("linear", 8, "subclt"),
     ]
     monkeypatch.setattr(calibration, "draw_history", lambda *a, **k: pytest.fail("made a cell again"))
     assert calibrate(**asked, seed=7, store=store) == cells

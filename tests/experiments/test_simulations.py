@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from pfnts import backbones
 from pfnts.experiments import PolicySpec, RunSpec, job, plan, run
 from pfnts.experiments import simulations as runner_module
-from pfnts.policies import PFNTS
 
 SPECS = plan(
     scenarios=["friedman", "linear"], policies=[PolicySpec("uniform")], horizon=25, replications=2, seed=3
@@ -47,25 +47,28 @@ def test_number_of_threads_does_not_change_a_run() -> None:
 def test_device_reaches_the_policies_that_take_one_and_decides_the_prefetching(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    loaded: list[str] = []
     seen: list[tuple[str, int]] = []
+    load = backbones.load
 
-    class Watched(PFNTS):
-        def __init__(self, arms: int, *, backbone: str = "embedded", device: str = "cpu") -> None:
-            super().__init__(arms, backbone="linear")
-            seen.append((device, 0))
+    def watched(name: object, *, device: str = "cpu", **options: object) -> object:
+        loaded.append(device)
+        return load(name, **options)  # type: ignore[arg-type]
 
     def simulated(policy: object, environment: object, *, prefetch: int, **_: object) -> None:
-        seen.append((seen[-1][0] if isinstance(policy, Watched) else "none", prefetch))
+        seen.append((next((device for device in loaded if device != "cpu"), "cpu"), prefetch))
 
-    monkeypatch.setattr("pfnts.policies.pfn_ts.PFNTS", Watched)
+    monkeypatch.setattr(backbones, "load", watched)
     monkeypatch.setattr(runner_module, "simulate", simulated)
     for policy, device, expected in [
         (PolicySpec("pfn-ts"), "cuda", ("cuda", 1024)),
         (PolicySpec("pfn-ts"), "cpu", ("cpu", 256)),
         (PolicySpec.of("pfn-ts", device="cuda:1"), "cuda:0", ("cuda:1", 1024)),
         (PolicySpec.of("pfn-ts", backbone="linear"), "cuda", ("cpu", 256)),
-        (PolicySpec("epsilon-greedy"), "cuda", ("none", 256)),
+        (PolicySpec("epsilon-greedy"), "cuda", ("cuda", 1024)),
+        (PolicySpec("lin-ts"), "cuda", ("cpu", 256)),
     ]:
+        loaded.clear()
         run(RunSpec("friedman", policy, horizon=20, replication=0, seed=3), device=device)
         assert seen[-1] == expected, policy.label
 

@@ -22,7 +22,7 @@ from pfnts.experiments import store as store_module
 from pfnts.experiments.outcomes import read_outcomes
 from pfnts.experiments.report import write_report
 from pfnts.experiments.spec import Option
-from pfnts.policies import PFNTS, Shrunk
+from pfnts.policies import PFNTS
 from pfnts.simulation import Trajectory
 
 SPEC = RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=0, seed=42)
@@ -124,18 +124,22 @@ def test_changed_source_of_the_package_is_another_run(
 
 
 @pytest.mark.parametrize(
-    "options", [{"refresh": 1.5}, {"base": 2}, {"variance": "shrunk"}, {"device": "cpu"}]
+    "options", [{"refresh": 1.5}, {"encoding": "adaptive"}, {"warmup": 5}, {"device": "cpu"}]
 )
 def test_default_said_aloud_is_the_same_run(options: dict[str, Option]) -> None:
     assert pfn_ts(**options).key == pfn_ts().key
 
 
-@pytest.mark.parametrize("options", [{"refresh": 2}, {"base": 3}, {"variance": "subclt"}, {"device": "cuda"}])
+@pytest.mark.parametrize(
+    "options", [{"refresh": 2}, {"exploration": 0.9}, {"estimator": "subclt"}, {"device": "cuda"}]
+)
 def test_option_other_than_the_default_is_another_run(options: dict[str, Option]) -> None:
     assert pfn_ts(**options).key != pfn_ts().key
 
 
-@pytest.mark.parametrize(("maker", "option", "value"), [(PFNTS, "refresh", 1.75), (Shrunk, "nu0", 7.0)])
+@pytest.mark.parametrize(
+    ("maker", "option", "value"), [(PFNTS, "refresh", 1.75), (PFNTS, "encoding", "joint")]
+)
 def test_changed_default_is_another_run(
     maker: type, option: str, value: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,10 +233,14 @@ def test_tidying_removes_only_what_is_abandoned(store: RunStore, done: Job, traj
     recent.mkdir()
     abandoned.mkdir()
     (abandoned / "arrays.npz").touch()
-    os.utime(abandoned, (0, 0))
-    store.tidy()
+    file = store.root / ".unfinished-file"
+    file.touch()
+    for old in (abandoned, file):
+        os.utime(old, (0, 0))
+    files_module.tidy(store.root)
     assert recent.is_dir()
     assert not abandoned.exists()
+    assert not file.exists()
     assert done in store
 
 

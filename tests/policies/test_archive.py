@@ -574,10 +574,12 @@ def little_memory(call: Callable[[], Any], most: int = 150 << 20) -> None:
 
 
 def bomb(path: Path, member: str, chunk: bytes, times: int) -> None:
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        with archive.open(member, "w", force_zip64=True) as file:
-            for _ in range(times):
-                file.write(chunk)
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as archive,
+        archive.open(member, "w", force_zip64=True) as file,
+    ):
+        for _ in range(times):
+            file.write(chunk)
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -631,11 +633,13 @@ def test_zip_bombs_of_version_0_1_are_refused(shape: str, tmp_path: Path) -> Non
     described = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".encode()
     head = io.BytesIO()
     head.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", len(described)) + described)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        with archive.open("rewards.npy", "w", force_zip64=True) as file:
-            file.write(head.getvalue())
-            for _ in range(60 if "7864320" in shape else 1):
-                file.write(bytes(1 << 20))
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as archive,
+        archive.open("rewards.npy", "w", force_zip64=True) as file,
+    ):
+        file.write(head.getvalue())
+        for _ in range(60 if "7864320" in shape else 1):
+            file.write(bytes(1 << 20))
     little_memory(lambda: refused(path))
 
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.policies import make
-from pfnts.policies.context_free import arm_beliefs
+from pfnts.policies.context_free import arm_moments
 
 
 def test_averages_and_scatter_equal_those_of_the_rewards(rng: Generator) -> None:
@@ -24,13 +24,13 @@ def test_averages_and_scatter_equal_those_of_the_rewards(rng: Generator) -> None
 
 
 def test_an_arm_with_equal_rewards_keeps_a_chance() -> None:
-    mean, variance = arm_beliefs(np.array([5, 5]), np.array([0.0, 0.4]), np.array([0.0, 1.2]))
+    mean, variance = arm_moments(np.array([5, 5]), np.array([0.0, 0.4]), np.array([0.0, 1.2]))
     assert variance[0] > 0
     np.testing.assert_array_equal(mean, [0.0, 0.4])
 
 
 def test_an_arm_without_rewards_is_like_all_together() -> None:
-    mean, variance = arm_beliefs(np.array([4, 0]), np.array([2.0, 0.0]), np.array([4.0, 0.0]))
+    mean, variance = arm_moments(np.array([4, 0]), np.array([2.0, 0.0]), np.array([4.0, 0.0]))
     assert (mean[1], variance[1]) == (2.0, 1.0)
 
 
@@ -44,7 +44,7 @@ def test_posterior_is_the_same_everywhere() -> None:
 def test_epsilon_greedy_explores_that_share_of_the_rounds(rng: Generator) -> None:
     policy = make("epsilon-greedy", arms=4, epsilon=0.4, backbone="linear", warmup=1)
     policy.update(np.zeros((4, 1)), arm=[0, 1, 2, 3], reward=[0.0, 0.0, 9.0, 0.0])
-    decisions = policy.decide(np.zeros((3000, 1)), rng=rng, eligible=[True, True, True, False])
+    decisions = policy.decide_batch(np.zeros((3000, 1)), rng=rng, eligible=[True, True, True, False])
     np.testing.assert_allclose(decisions[0].propensities, [0.4 / 3, 0.4 / 3, 0.6 + 0.4 / 3, 0])
     counts = np.bincount([d.index for d in decisions], minlength=4)
     expected = 3000 * decisions[0].propensities

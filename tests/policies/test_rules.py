@@ -1,72 +1,79 @@
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts.policies.rules import greedy, greedy_propensities, predictive, predictive_propensities, thompson
-from pfnts.posterior import GaussianPosterior
+from pfnts.policies.rules import evenly, greedy, largest, thompson
+from pfnts.posterior import GaussianPosterior, RewardDistribution
 
-
-def by_enumeration(quantiles: np.ndarray, eligible: np.ndarray) -> np.ndarray:
-    """Every combination of draws, ties split evenly."""
-    shares = np.zeros(len(eligible))
-    arms = np.flatnonzero(eligible)
-    for draws in itertools.product(*(quantiles[:, arm] for arm in arms)):
-        best = arms[np.flatnonzero(np.array(draws) == max(draws))]
-        shares[best] += 1 / len(best)
-    return shares / len(quantiles) ** len(arms)
-
-
-@pytest.mark.parametrize("discrete", [True, False])
-def test_predictive_propensities_equal_an_enumeration(discrete: bool, rng: Generator) -> None:
-    for arms in (1, 2, 3, 4):
-        for _ in range(5):
-            quantiles = np.sort(rng.normal(size=(6, arms)), axis=0)
-            quantiles = np.round(quantiles) if discrete else quantiles
-            eligible = rng.random(arms) < 0.7
-            eligible[rng.integers(arms)] = True
-            np.testing.assert_allclose(
-                predictive_propensities(quantiles, eligible), by_enumeration(quantiles, eligible), atol=1e-12
-            )
-
-
-def test_predictive_draws_follow_their_propensities(rng: Generator) -> None:
-    quantiles = np.round(np.sort(rng.normal(size=(200, 3)), axis=0), 1)
-    eligible = np.array([True, True, True])
-    expected = predictive_propensities(quantiles, eligible)
-    n = 20_000
-    counts = np.bincount([predictive(quantiles, eligible, rng=rng) for _ in range(n)], minlength=3)
-    assert (np.abs(counts / n - expected) < 5 * np.sqrt(expected * (1 - expected) / n)).all()
+N = 8000
 
 
 def test_greedy_splits_ties_among_the_eligible(rng: Generator) -> None:
-    mean, eligible = np.array([1.0, 2.0, 2.0, 2.0, 9.0]), np.array([True, True, True, False, False])
-    np.testing.assert_array_equal(greedy_propensities(mean, eligible), [0, 0.5, 0.5, 0, 0])
-    counts = np.bincount([greedy(mean, eligible, rng=rng) for _ in range(2000)], minlength=5)
-    assert counts[1] + counts[2] == 2000
-    assert abs(counts[1] - 1000) < 5 * np.sqrt(500)
+    values = np.tile([1.0, 2.0, 2.0, 2.0, 9.0], (N, 1))
+    eligible = np.tile([True, True, True, False, False], (N, 1))
+    choices = greedy(values, eligible, rng.random(N))
+    np.testing.assert_array_equal(choices.propensities[0], [0, 0.5, 0.5, 0, 0])
+    counts = np.bincount(choices.index, minlength=5)
+    assert counts[1] + counts[2] == N
+    assert abs(counts[1] - N / 2) < 5 * np.sqrt(N / 4)
 
 
-def test_draws_do_not_depend_on_values_or_masks() -> None:
-    # So that one policy's luck does not shift when a value or a mask changes.
-    ends = set()
-    for mean, mask in itertools.product(
-        ([0.0, 0.0, 0.0], [1.0, 2.0, 3.0]), ([True] * 3, [True, False, False])
-    ):
-        rng = np.random.default_rng(0)
-        posterior = GaussianPosterior(mean=mean, variance=[0.0, 0.0, 1.0], size=4)
-        thompson(posterior, np.array(mask), rng=rng)
-        greedy(posterior.mean, np.array(mask), rng=rng)
-        predictive(np.zeros((5, 3)), np.array(mask), rng=rng)
-        ends.add(rng.random())
-    assert len(ends) == 1
+@pytest.mark.parametrize("exploration", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("coupled", [False, True])
+def test_thompson_draws_follow_its_propensities_at_any_width(
+    exploration: float, coupled: bool, rng: Generator
+) -> None:
+    directions = rng.standard_normal((2, 1, 3))
+    posterior = GaussianPosterior(
+        mean=np.tile([0.0, 0.3, 0.3], (N, 1)),
+        variance=np.tile((directions**2).sum(axis=0), (N, 1)),
+        size=4,
+        directions=np.tile(directions, (1, N, 1)),
+        coupled=coupled,
+    )
+    eligible = np.ones((N, 3), dtype=bool)
+    part = slice(0, 1)
+    expected = thompson(posterior[part], eligible[part], rng.random((1, 4)), exploration=exploration)
+    scaled = posterior[0].scaled(exploration)
+    np.testing.assert_allclose(expected.propensities[0], scaled.best_arm_probabilities(), atol=1e-12)
+    assert expected.posterior is not None
+    np.testing.assert_array_equal(expected.posterior.variance, posterior[part].variance)  # as it was
+    uniforms = rng.random((N, 4))
+    index = largest(posterior.scaled(exploration).draw(uniforms[:, :3]), eligible, uniforms[:, -1])
+    seen = np.bincount(index, minlength=3) / N
+    share = expected.propensities[0]
+    assert (np.abs(seen - share) < 5 * np.sqrt(share * (1 - share) / N) + 4e-3).all()
+
+
+def test_rewards_are_drawn_by_the_same_rule(rng: Generator) -> None:
+    points = np.round(rng.normal(size=(50, 1, 3)), 1)
+    rewards = RewardDistribution(np.tile(points, (1, N, 1)), np.full((N, 3), 5))
+    eligible = np.tile([True, True, False], (N, 1))
+    share = thompson(rewards[:1], eligible[:1], rng.random((1, 4))).propensities[0]
+    uniforms = rng.random((N, 4))
+    index = largest(rewards.draw(uniforms[:, :3]), eligible, uniforms[:, -1])
+    seen = np.bincount(index, minlength=3) / N
+    assert share[2] == 0
+    assert (np.abs(seen - share) < 5 * np.sqrt(share * (1 - share) / N) + 1e-12).all()
 
 
 def test_thompson_splits_certain_ties(rng: Generator) -> None:
-    posterior = GaussianPosterior(mean=[0.0, 0.0, -1.0], variance=[0.0, 0.0, 0.0], size=4)
-    counts = np.bincount([thompson(posterior, np.ones(3, bool), rng=rng) for _ in range(2000)], minlength=3)
+    posterior = GaussianPosterior(
+        mean=np.tile([0.0, 0.0, -1.0], (2000, 1)), variance=np.zeros((2000, 3)), size=4
+    )
+    choices = thompson(posterior, np.ones((2000, 3), bool), rng.random((2000, 4)))
+    counts = np.bincount(choices.index, minlength=3)
     assert counts[2] == 0
     assert abs(counts[0] - 1000) < 5 * np.sqrt(500)
+    np.testing.assert_array_equal(choices.propensities[0], [0.5, 0.5, 0])
+
+
+def test_evenly_reaches_every_eligible_arm_and_no_other() -> None:
+    mask = np.array([False, True, True, False, True])
+    places = [evenly(mask, u) for u in np.arange(0, 1, 1 / 300)]
+    assert np.bincount(places, minlength=5).tolist() == [0, 100, 100, 0, 100]
+    assert evenly(mask, np.nextafter(1.0, 0.0)) == 4
+    tie = np.ones((1, 5))
+    assert largest(tie, mask[None], np.array([np.nextafter(1.0, 0.0)])).tolist() == [4]

@@ -48,7 +48,7 @@ def in_threads(work: Callable[[int], Any], n: int = 8) -> list[Any]:
         try:
             barrier.wait()
             results[i] = work(i)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
@@ -113,7 +113,10 @@ def test_readers_of_a_policy_just_loaded_decide_as_one_thread_does(name: str, tm
     trained(POLICIES[name]()).save(tmp_path / "policy")
     kind = type(POLICIES[name]())
     alone = kind.load(tmp_path / "policy")
-    expected = [[alone.propose(x, rng=np.random.default_rng([i, t]))[0] for t, x in enumerate(X[:20])] for i in range(8)]  # fmt: skip
+    expected = [
+        [alone.propose(x, rng=np.random.default_rng([i, t]))[0] for t, x in enumerate(X[:20])]
+        for i in range(8)
+    ]
     for _ in range(3):
         shared = kind.load(tmp_path / "policy")
         said = in_threads(

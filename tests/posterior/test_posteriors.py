@@ -34,7 +34,7 @@ def assert_moments(draws: np.ndarray, mean: np.ndarray, covariance: np.ndarray) 
 
 
 def test_function_draw_has_subclt_variance_and_covariance_between_queries(rng: Generator) -> None:
-    posterior = SubCLT(weights="root").from_means(rng.standard_normal((5, 4)), [2, 4, 8, 16, 32])
+    posterior = SubCLT(weights="root").from_means(rng.standard_normal((5, 4)), [2, 4, 8, 16, 32], 32)
     draws = np.stack([posterior.sample_function(rng) for _ in range(DRAWS)])
     steps = posterior.directions
     assert steps is not None
@@ -94,7 +94,7 @@ def test_intervals_are_quantiles(level: float) -> None:
 
 
 def test_stack_joins_arms_and_pads_directions_with_zeros(rng: Generator) -> None:
-    arms = [SubCLT().from_means(rng.standard_normal((len(g), 5)), g) for g in ([2, 4], [2, 4, 8, 16])]
+    arms = [SubCLT().from_means(rng.standard_normal((len(g), 5)), g, g[-1]) for g in ([2, 4], [2, 4, 8, 16])]
     joined = stack(arms)
     assert joined.mean.shape == (5, 2)
     assert joined.directions is not None

@@ -33,10 +33,12 @@ def test_scenarios_of_ours_need_their_contexts() -> None:
     ("name", "variants"),
     [
         ("encoding", ["pfn-ts", "pfn-ts(encoding=disjoint)", "pfn-ts(encoding=joint)"]),
-        ("base", ["pfn-ts", "pfn-ts(base=1.5)", "pfn-ts(base=3.0)"]),
-        ("rule", ["pfn-ts", "pfn-ts(rule=predictive)", "pfn-ts(rule=greedy)"]),
-        ("variance", ["pfn-ts", "pfn-ts(variance=subclt)"]),
-        ("coupling", ["pfn-ts", "pfn-ts(coupling=joint)"]),
+        (
+            "base",
+            ["pfn-ts", *(f"pfn-ts(estimator={e})" for e in ("subclt", "subclt(base=1.5)", "subclt(base=3)"))],
+        ),
+        ("rule", ["pfn-ts", "pfn-ts(estimator=predictive)"]),
+        ("coupling", ["pfn-ts", "pfn-ts(encoding=joint, estimator=subclt(coupled=true))"]),
     ],
 )
 def test_ablation_varies_one_option_and_shares_the_default_run(name: str, variants: list[str]) -> None:

@@ -41,13 +41,13 @@ class RoundRobin:
         self.told.append((context, arm, reward))
 
 
-class Prefetching(RoundRobin):
+class Prefetching(policies.Uniform):
     def __init__(self) -> None:
         super().__init__(("a", "b"))
         self.shown: list[tuple[int, Vector]] = []
 
     def prefetch(self, contexts: Vector) -> None:
-        self.shown.append((len(self.told), contexts.copy()))
+        self.shown.append((len(self.events) // 2, contexts.copy()))
 
 
 @pytest.fixture

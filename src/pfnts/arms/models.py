@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
 from pfnts.arms.selectors import LayoutSelector
@@ -157,8 +158,7 @@ class ArmModels:
             found[arm] = estimator.posterior(
                 answer, size=model.version, reward_variance=model.reward_variance
             )
-        like = next(iter(found.values()), None)
-        return [found[arm] if arm in found else self._stand_in(len(X), like) for arm in arms]
+        return [found[arm] if arm in found else self._stand_in(len(X)) for arm in arms]
 
     @property
     def _answering(self) -> LayoutSequences:
@@ -218,13 +218,9 @@ class ArmModels:
             point, following = following, next_refresh(following, self._refresh)
         return point
 
-    def _stand_in(self, q: int, like: AnyPosterior | None) -> AnyPosterior:
+    def _stand_in(self, q: int) -> GaussianPosterior:
         """What is said of an arm without a posterior of its own: its mean is like a reward of any arm."""
         rewards = self._rewards[: self._pooled_size()]
-        if isinstance(like, RewardDistribution):
-            levels = (np.arange(len(like.points)) + 0.5) / len(like.points)
-            points = np.quantile(rewards, levels)
-            return RewardDistribution(np.tile(points[:, None], (1, q)), np.ones(q, dtype=np.int64))
         scale = np.full(q, np.std(rewards))
         return GaussianPosterior(
             mean=np.full(q, np.mean(rewards)), variance=scale**2, size=1, directions=scale[None]
@@ -233,8 +229,9 @@ class ArmModels:
 
 def join(columns: Sequence[AnyPosterior], *, coupled: bool, own: int) -> AnyPosterior:
     """Join posteriors (q,), one per arm, into (q, K); the last ``own`` directions stay each arm's own."""
-    if isinstance(columns[0], RewardDistribution):
-        return stack_rewards(columns)  # type: ignore[arg-type]
+    for column in columns:
+        if isinstance(column, RewardDistribution):
+            return stack_rewards([_rewards(other, len(column.points)) for other in columns])
     if len({type(column) for column in columns}) > 1:
         columns = [
             column.student(_NEARLY_GAUSSIAN) if isinstance(column, GaussianPosterior) else column
@@ -244,6 +241,14 @@ def join(columns: Sequence[AnyPosterior], *, coupled: bool, own: int) -> AnyPost
     if coupled and own and joined.directions is not None:
         return replace(joined, directions=_unshared(joined.directions, own))
     return joined
+
+
+def _rewards(column: AnyPosterior, count: int) -> RewardDistribution:
+    """Give equally likely rewards, also for a stand-in."""
+    if isinstance(column, RewardDistribution):
+        return column
+    normal = ndtri((np.arange(count) + 0.5) / count)
+    return RewardDistribution(column.mean + normal[:, None] * np.sqrt(column.variance), column.size)
 
 
 def _question(model: ArmHistory, queries: Array, estimator: Estimator) -> Question:

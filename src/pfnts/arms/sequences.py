@@ -54,7 +54,7 @@ class ArmHistory:
         """Rows so far."""
         self.version = 0
         """Rows that the posterior rests on: the last refresh point; 0 before the first."""
-        self.held = self._counts
+        self.held = self._counts.copy()
         """Rows of each arm among these."""
         self.reward_variance = 0.0
         """Variance of the rewards of all arms when that point was reached."""

@@ -43,8 +43,8 @@ def run_with_bars(
     """Yield every run, as `run_all` does, while the console shows how those under way come along."""
     waiting = {job.spec: job for job in jobs if store is None or job not in store}
     if jobs and store is not None:
-        before = len(jobs) - len(waiting)
-        terminal.print(f"{len(jobs)} {jobs[0].spec.noun}s, of which {before} were finished before.")
+        nouns = f"{len(jobs)} {jobs[0].spec.noun}{'' if len(jobs) == 1 else 's'}"
+        terminal.print(f"{nouns}, of which {len(jobs) - len(waiting)} were finished before.")
     shown = list(waiting.values())
     with _Bars(shown) if terminal.is_terminal else _Lines(shown) as display:
         runs = run_all(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)

@@ -148,9 +148,10 @@ class History:
             case Observed():
                 self._append(self._encoded(event), self.numbers[event.arm], event.value)
             case ArmAdded():
-                self.numbers[event.arm] = len(self.labels)
-                self.live = (*self.live, len(self.labels))
+                # The label first: others may read the arms that are there without waiting.
                 self.labels.append(event.arm)
+                self.numbers[event.arm] = number = len(self.labels) - 1
+                self.live = (*self.live, number)
                 self.decided, self.rewarded = np.append(self.decided, 0), np.append(self.rewarded, 0)
             case ArmRemoved():
                 self.live = tuple(number for number in self.live if number != self.numbers[event.arm])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 
 from pfnts.experiments.engines import Engine, Listener, LocalEngine
+from pfnts.experiments.files import tidy
 from pfnts.experiments.jobs import Failure, Finished, Job, Spec, job
 from pfnts.experiments.store import Run, RunStore
 
@@ -56,7 +57,7 @@ def run_all(
     jobs = [each if isinstance(each, Job) else job(each) for each in dict.fromkeys(asked)]
     missing = list(jobs)
     if store is not None:
-        store.tidy()
+        tidy(store.root)
         store.check_data(jobs)
         missing = [each for each in jobs if each not in store]
         for there in (each for each in jobs if each in store):

@@ -21,6 +21,7 @@ from pfnts.experiments.batch import run_all
 from pfnts.experiments.engines import Engine
 from pfnts.experiments.files import safe_name
 from pfnts.experiments.jobs import Progress, prepare
+from pfnts.experiments.spec import backbone_name
 from pfnts.experiments.store import Run, RunStore
 from pfnts.experiments.threads import one_thread
 from pfnts.scores import coverage
@@ -38,7 +39,7 @@ SIZES = (16, 64, 256, 1024)
 QUERIES = 50
 """Contexts at which each interval is asked for."""
 ESTIMATORS = ("network", "shrunk", "subclt")
-"""For every backbone: its own posterior of the mean if it has one, SubCLT that never collapses, the paper's."""
+"""For every backbone: its own posterior of the mean if it has one, shrunk SubCLT, and the paper's."""
 BART = "bart"
 
 
@@ -104,12 +105,9 @@ class CoverageSpec:
         """Weights and files of the user's own behind the model."""
         if self.model == BART:
             return {}
-        backbone = _loaded(self.model, "cpu")
-        decided = {
-            "backbone": ":".join([backbone.name, *filter(None, [backbone.fingerprint])]),
-            "sources": sources([self.model]),
-        }
-        return {name: value for name, value in decided.items() if value is not None}
+        own = sources([self.model])
+        decided = {"backbone": backbone_name(_loaded(self.model, "cpu"))}
+        return decided if own is None else {**decided, "sources": own}
 
     def device(self, asked: str) -> str:
         """Where the model computes, when ``asked`` is where it may."""

@@ -5,53 +5,19 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pfnts.experiments.charts import COLOURS, DASHES, Chart, Line, Panel, styles_of
+from pfnts.experiments.charts import COLOURS, DASHES, Chart, Panel
 from pfnts.experiments.files import write_file
-from pfnts.experiments.outcomes import Outcome, bands, condense
-from pfnts.experiments.store import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLUMNS = 4
 _WIDTH = 1.6
-
-
-def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
-    """Draw mean cumulative regret over rounds, a panel for each scenario, and save it.
-
-    Both axes are logarithmic: a policy that never learns is a straight line, one that has learned is flat.
-    The band is one standard deviation over replications to either side.
-
-    Parameters
-    ----------
-    runs
-        Finished runs.
-    path
-        Where the picture goes; its suffix decides the format.
-    """
-    groups: dict[str, dict[Any, list[Outcome]]] = {}
-    for run in runs:
-        groups.setdefault(run.spec.scenario, {}).setdefault(run.spec.policy, []).append(condense(run))
-    if not groups:
-        raise ValueError("runs must hold at least one run, got none")
-    who = list(dict.fromkeys(policy for by_policy in groups.values() for policy in by_policy))
-    panels = []
-    for scenario, by_policy in groups.items():
-        lines = []
-        for policy, members in by_policy.items():
-            places, mean, spread = bands(members)
-            lines.append(Line(who.index(policy), mean, spread))
-        panels.append(Panel(scenario, places, tuple(lines)))
-    series = zip((policy.label for policy in who), styles_of([policy.name for policy in who]), strict=True)
-    chart = Chart("Cumulative regret", tuple(series), tuple(panels), ylabel="cumulative regret, mean ± SD")
-    return save(figure_of(chart, size=4.0), path)
 
 
 def figure_of(chart: Chart, *, size: float = 2.6) -> Figure:

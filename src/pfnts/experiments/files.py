@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 UNFINISHED = ".unfinished-"
 """How the name of what is still being written begins."""
+_ABANDONED = 3600.0
+"""Seconds after which what is still unfinished belongs to nobody: writing takes far less."""
 
 
 def write_file(path: Path, content: bytes | str) -> Path:
@@ -34,6 +39,14 @@ def write_file(path: Path, content: bytes | str) -> Path:
         Path(temporary).unlink(missing_ok=True)
     sync(path.parent)
     return path
+
+
+def tidy(folder: Path) -> None:
+    """Remove what processes that were killed while writing have left in a folder."""
+    for path in folder.glob(f"{UNFINISHED}*"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def sync(folder: Path) -> None:

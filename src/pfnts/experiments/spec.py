@@ -132,12 +132,21 @@ class PolicySpec:
         return {"name": self.name, "options": dict(self.options)}
 
 
+def backbone_name(backbone: Backbone) -> str:
+    """Name a backbone, and its weights where it can tell them apart.
+
+    Examples
+    --------
+    >>> backbone_name(backbones.load("linear"))
+    'linear'
+    """
+    return ":".join([backbone.name, *filter(None, [backbone.fingerprint])])
+
+
 @cache
 def _backbone(spec: PolicySpec) -> str | None:
     backbone = _loaded_backbone(spec)
-    if backbone is None:
-        return None
-    return ":".join([backbone.name, *filter(None, [backbone.fingerprint])])
+    return None if backbone is None else backbone_name(backbone)
 
 
 @cache

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -24,8 +23,6 @@ from pfnts.experiments.jobs import FORMAT, Job
 from pfnts.experiments.provenance import provenance
 from pfnts.experiments.simulations import RunSpec
 
-_ABANDONED = 3600.0
-"""Seconds after which a folder that is still unfinished belongs to nobody: saving takes far less."""
 _RECORD = "run.json"
 # By format: the file of the arrays. Format 2 is that of version 0.1, simulations only.
 _ARRAYS = {"2": "trajectory.npz", str(FORMAT): "arrays.npz"}
@@ -163,13 +160,6 @@ class RunStore:
                         f"{about['scenario']} must be the same data in all runs of {self.root}, got other "
                         f"than {folder.name} met; use the same data, another folder, or delete those runs"
                     )
-
-    def tidy(self) -> None:
-        """Remove what a process that was killed while saving has left behind."""
-        for folder in self.root.glob(f"{UNFINISHED}*"):
-            with suppress(FileNotFoundError):
-                if time.time() - folder.stat().st_mtime > _ABANDONED:
-                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_record(folder: Path) -> dict[str, Any]:

@@ -203,11 +203,9 @@ class PFNTS(Policy):
 
     @classmethod
     def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        known = [None, *backbones.names()]
-        if settings["backbone"] not in known:
-            raise ValueError(
-                f"backbone must be one of {known[1:]} in a file, got {settings['backbone']!r}; pass it to load"
-            )
+        given, known = settings["backbone"], backbones.names()
+        if given is not None and given not in known:
+            raise ValueError(f"backbone must be one of {known} in a file, got {given!r}; pass it to load")
         return settings
 
     @classmethod

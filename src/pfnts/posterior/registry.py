@@ -45,7 +45,9 @@ def load(estimator: str | Estimator) -> Estimator:
     try:
         found: Estimator = _KNOWN[parts[1]](**options)
     except TypeError as error:
-        raise ValueError(f"estimator {parts[1]!r} does not have the options {sorted(options)}") from error
+        raise ValueError(
+            f"estimator must be given options that it has, got {estimator!r} ({error})"
+        ) from error
     return found
 
 

@@ -24,7 +24,7 @@ PIECE = {"cpu": 64, "cuda": 256, "mps": 256}
 """Rows that enter a cache together."""
 BASE = 4
 """Ratio of the pieces of a tail: smaller takes fewer passes for a new tail, larger less for a row more."""
-SIDE_BY_SIDE = {"cpu": 16, "cuda": 8, "mps": 4}
+SIDE_BY_SIDE = {"cpu": 4, "cuda": 8, "mps": 4}
 """Pieces in one pass."""
 NARROW = 40
 """As many columns are always shown, and no more are told to regressions, whose time grows with their cube."""
@@ -74,7 +74,9 @@ class Cache:
         generator = torch.Generator().manual_seed(0)
         identity = torch.randn(self._views[0].columns, network.architecture.identity, generator=generator)
         self.identity = identity[None].to(device)
-        self._held = {block: KeyValues() for block in [*network.columns, *network.in_context]}
+        # Blocks run out of room at different sizes, so that no question waits for all of them to be moved.
+        blocks = [*network.columns, *network.in_context]
+        self._held = {block: KeyValues(growth=1.1 + 0.2 * i / len(blocks)) for i, block in enumerate(blocks)}
         self._regressions = Regressions()
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
         start = network.cells.start_row(self.identity)  # (1, 1, P, c)
@@ -259,7 +261,8 @@ class _Piece:
 class KeyValues:
     """Keys and values of one block, each (1, H, n, w), with room to grow along n."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, growth: float) -> None:
+        self._growth = growth
         self._room: tuple[Tensor, Tensor] | None = None
 
     def write(self, at: int, key: Tensor, value: Tensor) -> None:
@@ -282,7 +285,7 @@ class KeyValues:
         had = 0 if old[0] is None else old[0].shape[2]
         grown = []
         for tensor, before in zip(like, old, strict=True):
-            room = tensor.new_empty(1, tensor.shape[1], max(length, 2 * had), tensor.shape[3])
+            room = tensor.new_empty(1, tensor.shape[1], max(length, int(self._growth * had)), tensor.shape[3])
             if before is not None:
                 room[:, :, :had] = before
             grown.append(room)

@@ -99,7 +99,7 @@ def regret_chart(section: Section) -> Chart:
         "Cumulative regret, mean and standard deviation",
         tuple((row_name(section, policy), colours(section)[policy]) for policy in section.policies),
         tuple(panels),
-        ylabel="cumulative regret",
+        ylabel="cumulative regret, mean ± SD",
     )
 
 
@@ -119,7 +119,7 @@ def times_table(section: Section) -> Table:
     )
 
 
-def tidy(sections: Sequence[Section], *, beside: Companion = NONE) -> list[dict[str, object]]:
+def tidy_frame(sections: Sequence[Section], *, beside: Companion = NONE) -> list[dict[str, object]]:
     """Every cell of every table in a row of its own, then the best fixed arm of its scenario."""
     rows: list[dict[str, object]] = []
     for section in sections:

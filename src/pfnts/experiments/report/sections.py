@@ -155,7 +155,7 @@ def _main(
     return [
         section
         for title in titles
-        if (section := _section(title, horizon, [o for o in chosen if family(o.spec.scenario) == title]))
+        if (section := section_of(title, horizon, [o for o in chosen if family(o.spec.scenario) == title]))
     ]
 
 
@@ -170,14 +170,15 @@ def _variants(horizon: int, outcomes: Sequence[Outcome]) -> list[Section]:
         varied = [o for o in outcomes if o.spec.policy.name == name and _axis(o.spec.policy) == axis]
         where = {o.spec.scenario for o in varied}
         default = [o for o in outcomes if o.spec.policy == PolicySpec(name) and o.spec.scenario in where]
-        section = _section(f"{name} by {' and '.join(axis)}", horizon, [*default, *varied], axis=axis)
+        section = section_of(f"{name} by {' and '.join(axis)}", horizon, [*default, *varied], axis=axis)
         sections += [section] if section else []
     return sections
 
 
-def _section(
+def section_of(
     title: str, horizon: int, outcomes: Sequence[Outcome], *, axis: tuple[str, ...] = ()
 ) -> Section | None:
+    """Put runs into one section, whatever they are; None without any."""
     if not outcomes:
         return None
     groups: dict[tuple[str, PolicySpec], list[Outcome]] = {}

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
-from pfnts.experiments.files import folder_at, safe_name, write_file
-from pfnts.experiments.outcomes import Outcome, read_outcomes
+from pfnts.experiments.files import folder_at, safe_name, tidy, write_file
+from pfnts.experiments.outcomes import Outcome, condense, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import NONE, Companion
 from pfnts.experiments.report.contents import (
     regret_chart,
     regret_table,
-    tidy,
+    tidy_frame,
     times_table,
 )
 from pfnts.experiments.report.coverage import coverage_chart, coverage_table, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
-from pfnts.experiments.report.sections import Section, organize
-from pfnts.experiments.store import RunStore
+from pfnts.experiments.report.sections import Section, organize, section_of
+from pfnts.experiments.store import Run, RunStore
 
 COVERAGE = "coverage.csv"
 _REGRET = (
@@ -92,6 +92,8 @@ def write_report(
     if not outcomes and coverage is None:
         raise nothing_finished(store, notes)
     out = store.root / "report" if out is None else folder_at(out, name="the place of the report")
+    for folder in (out, out / "figures"):
+        tidy(folder)
     sections = organize(outcomes, titles=beside.titles, family=beside.family)
     if sections:
         write_tables(out, sections, beside)
@@ -104,6 +106,26 @@ def write_report(
     parts.append(Part("How to read this page", about, "About"))
     title = "Regret of bandit policies"
     return write_page(out / "index.html", title=title, lead=_lead(sections), parts=parts)
+
+
+def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
+    """Draw mean cumulative regret over rounds, a panel for each scenario, and save it.
+
+    Both axes are logarithmic: a policy that never learns is a straight line, one that has learned is flat.
+    The band is one standard deviation over replications to either side.
+
+    Parameters
+    ----------
+    runs
+        Finished runs of as many rounds each.
+    path
+        Where the picture goes; its suffix decides the format.
+    """
+    outcomes = [condense(run) for run in runs]
+    section = section_of("", max((each.spec.horizon for each in outcomes), default=0), outcomes)
+    if section is None:
+        raise ValueError("runs must hold at least one run, got none")
+    return save(figure_of(regret_chart(section), size=4.0), path)
 
 
 def nothing_finished(store: RunStore, notes: Sequence[str] = ()) -> ValueError:
@@ -121,7 +143,7 @@ def nothing_finished(store: RunStore, notes: Sequence[str] = ()) -> ValueError:
 
 def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
     """Write all tables, as markdown, CSV and LaTeX."""
-    rows = tidy(sections, beside=beside)
+    rows = tidy_frame(sections, beside=beside)
     regret, times = [*_REGRET, *filter(None, [beside.name])], [row for row in rows if "seconds" in row]
     written = {
         "regret": (

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pfnts.arms.schedule import check_refresh, next_refresh
+from pfnts.posterior import prefix_grid
+
+
+def points(n: int, refresh: float) -> list[int]:
+    found, at = [], 0
+    while (at := next_refresh(at, refresh)) <= n:
+        found.append(at)
+    return found
+
+
+@given(st.integers(3, 5000), st.floats(1.01, 8.0))
+def test_points_grow_by_no_more_than_the_factor(n: int, refresh: float) -> None:
+    found = points(n, refresh)
+    assert found[0] == 3
+    for before, after in pairwise(found[1:]):
+        assert after == max(before + 1, math.floor(refresh * before))
+
+
+@given(st.integers(4, 5000))
+def test_doubling_is_the_grid_of_the_paper(n: int) -> None:
+    assert points(n, 2.0)[1:] == prefix_grid(n, 2.0)[1:]
+
+
+@given(st.integers(0, 5000), st.integers(0, 100), st.floats(1.01, 8.0))
+def test_the_next_point_does_not_depend_on_where_between_points_one_stands(
+    n: int, more: int, refresh: float
+) -> None:
+    following = next_refresh(n, refresh)
+    assert following > n
+    assert next_refresh(min(n + more, following - 1), refresh) == following
+
+
+@pytest.mark.parametrize("refresh", [1.0, 0.5, math.nan, math.inf])
+def test_the_factor_must_be_above_one(refresh: float) -> None:
+    with pytest.raises(ValueError, match="refresh must be a finite number above 1, got"):
+        check_refresh(refresh)
