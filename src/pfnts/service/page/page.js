@@ -2,7 +2,7 @@ import { intervals, legend, lines, make, percent, short, stacked } from "./chart
 
 const at = (id) => document.getElementById(id);
 const SHOWN = 7; // colours before the last, which stands for all others
-const state = { name: null, position: -1, source: null, asked: 0, open: new Set(), columns: "" };
+const state = { name: null, position: -1, source: null, asked: 0, open: new Set(), columns: "", removers: new Map() };
 
 async function call(method, path, body) {
   const options = { method, headers: body ? { "Content-Type": "application/json" } : {} };
@@ -53,7 +53,7 @@ function choose() {
     at("example").textContent = `curl -X POST ${location.origin}/v1/experiments -H 'Content-Type: application/json' \\\n  -d '{"name": "offers", "arms": [{"id": "none"}, {"id": "discount"}]}'`;
     return;
   }
-  Object.assign(state, { position: -1, columns: "", open: new Set() });
+  Object.assign(state, { position: -1, columns: "", open: new Set(), removers: new Map() });
   at("tried").replaceChildren();
   at("arm-message").textContent = "";
   refresh().then(listen);
@@ -181,10 +181,12 @@ function arms(report) {
       make("td", {}, percent(arm.share)), make("td", { class: "optional" }, arm.decisions.toLocaleString("en")),
       make("td", {}, short(arm.mean), make("small", {}, range(arm))), plot, make("td", {}, arm.live && arm.id !== report.baseline_arm ? remover(arm.id) : ""));
   });
-  if (!at("arms").contains(document.activeElement)) at("arms").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
+  at("arms").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
 }
 
+// One button for each arm for as long as the page shows it: a new one each second would swallow clicks.
 function remover(arm) {
+  if (state.removers.has(arm)) return state.removers.get(arm);
   const button = make("button", { class: "plain", type: "button", title: `Take ${arm} out of the choice` }, "Remove");
   button.addEventListener("click", async () => {
     if (!button.classList.contains("sure")) {
@@ -194,8 +196,10 @@ function remover(arm) {
       return;
     }
     button.blur();
+    state.removers.delete(arm);
     await told("arm-message", () => call("DELETE", address(`/arms/${encodeURIComponent(arm)}`)), `Removed ${arm}.`);
   });
+  state.removers.set(arm, button);
   return button;
 }
 
