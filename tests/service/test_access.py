@@ -35,7 +35,10 @@ def addresses(ask):
                 .replace("{arm}", "a")
                 .replace("{unit}", "u"),
             )
-    yield from (("GET", path) for path in ("/", "/page.js", "/page.css", "/v1/openapi.json", "/nowhere"))
+    yield from (
+        ("GET", path)
+        for path in ("/", "/docs", "/page.js", "/charts.js", "/page.css", "/v1/openapi.json", "/nowhere")
+    )
 
 
 def test_nothing_answers_without_a_key_off_the_loopback(address):

@@ -92,3 +92,12 @@ def test_names_with_scripts_are_shown_and_never_run_and_news_arrive_by_themselve
         ground = other.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (ground == "rgb(18, 22, 27)") == ("color_scheme" in settings)
         assert other.problems == []
+
+
+def test_the_interface_is_listed_without_help_from_elsewhere(service):
+    answer = service.http.get("/docs")
+    assert "/v1/experiments/{experiment}/decisions" in answer.text
+    assert "//" not in answer.text.replace("http://www.w3.org", ""), "nothing is loaded from elsewhere"
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy

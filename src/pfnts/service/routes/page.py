@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from html import escape
 from importlib import resources
+from typing import Any
 
-from fastapi import APIRouter
-from starlette.responses import Response
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
 
 router = APIRouter(include_in_schema=False)
 _TYPES = {
@@ -25,6 +27,25 @@ def _file(name: str) -> Response:
 async def index() -> Response:
     """The page itself."""
     return _file("index.html")
+
+
+@router.get("/docs")
+async def interface(request: Request) -> HTMLResponse:
+    """The interface in a table, made here: the usual pages for it are loaded from elsewhere."""
+    document: dict[str, Any] = request.app.openapi()
+    rows = "".join(
+        f"<tr><td>{method.upper()}</td><td><code>{escape(path)}</code></td>"
+        f"<td>{escape(operation.get('description', ''))}</td></tr>"
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    )
+    return HTMLResponse(
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>pfnts: interface</title>'
+        '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="page.css">'
+        f'<body class="docs"><h1>Interface</h1><p>{escape(document["info"]["description"])} The whole of it '
+        'as an OpenAPI document: <a href="v1/openapi.json">v1/openapi.json</a>.</p>'
+        f'<div class="scroll"><table>{rows}</table></div></body></html>'
+    )
 
 
 @router.get("/page.js")
