@@ -21,6 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LARGEST_BODY = 1 << 20
+_LONG = ("/events", "/export")
 _PROBES = ("/livez", "/readyz", "/metrics")
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -58,7 +59,7 @@ class Gate:
     patience
         Seconds that a client may take to send a body.
     room
-        Requests that are let in at a time, streams and probes aside.
+        Requests that are let in at a time, streams, exports and probes aside.
     """
 
     def __init__(self, app: App, ring: KeyRing, *, patience: float, room: int) -> None:
@@ -82,7 +83,7 @@ class Gate:
             scope.setdefault("state", {})["key"] = await self._admit(scope, headers)
             body = await _body(headers, receive, patience=self._patience)
             # Counted from here on: whoever sends slowly takes nobody's place.
-            counted = scope["path"] not in _PROBES and not scope["path"].endswith("/events")
+            counted = scope["path"] not in _PROBES and not scope["path"].endswith(_LONG)
             if counted and self._under_way >= self._room:
                 raise Busy("more requests are under way than can be served; try again in a second")
         except Refusal as refusal:

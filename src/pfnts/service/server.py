@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, ClassVar
 
 try:
+    import h11
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError as error:
@@ -35,17 +36,29 @@ class Settings:
 
 
 class _PatientProtocol(H11Protocol):
-    """Closes connections on which no request comes about."""
+    """Closes connections on which a request was begun, or waited for, and does not come about."""
 
     patience: ClassVar[float]
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.loop.call_later(self.patience, self._close_if_idle)
+        self._begun: float | None = self.loop.time()
+        self.loop.call_later(self.patience, self._look_after)
 
-    def _close_if_idle(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+            self._begun = None
+        elif self._begun is None:
+            self._begun = self.loop.time()
+
+    def _look_after(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self._begun is not None and self.loop.time() - self._begun >= self.patience:
             self.transport.close()
+        else:
+            self.loop.call_later(self.patience, self._look_after)
 
 
 class _Server(uvicorn.Server):

@@ -40,7 +40,7 @@ class SQLiteStore(Store):
 
     def __init__(self, folder: str | os.PathLike[str], *, serving: bool = True) -> None:
         self._folder = Path(folder)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path = self._folder / "pfnts.sqlite"
         self._lock_file: int | None = self._lock() if serving else None
         self._readers = threading.local()
