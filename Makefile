@@ -1,6 +1,8 @@
 # make demo   a tour of about a minute: PFN-TS against two other policies, a table and a plot
 # make test   every check: style, types, layers, doctests, tests
 # make test-weights   the tests that need the TabPFN weights, which are fetched first (44 MB)
+# make serve-demo   a decision service and a shop that uses it, for five minutes, with a page to watch
+# make test-crash   200 services and 20 database servers killed under load, as many as a release deserves
 # make install   .venv with every extra        make bench   the benchmarks
 # Each target makes .venv first, or brings it up to date; only python3, pip and make need to be there.
 
@@ -9,10 +11,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo test test-weights lint install bench clean
+.PHONY: demo serve-demo test test-crash test-weights lint install bench clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/pfnts demo
+
+serve-demo: $(VENV)/.ready
+	$(BIN)/python -m pfnts.service.demo
 
 # One thread in each of the two workers, so that they do not fight over the cores.
 test: export OMP_NUM_THREADS = 1
@@ -24,6 +29,15 @@ test-weights: export OMP_NUM_THREADS = 1
 test-weights: $(VENV)/.ready
 	$(BIN)/pfnts weights tabpfn
 	$(BIN)/python -m pytest tests/backbones -k "tabpfn or tabicl"
+
+# Half of the kills for each store; more examples for the interface, more decisions for the propensities.
+test-crash: export OMP_NUM_THREADS = 1
+test-crash: export PFNTS_KILLS = 100
+test-crash: export PFNTS_SERVER_KILLS = 20
+test-crash: export PFNTS_EXAMPLES = 50
+test-crash: export PFNTS_DECISIONS = 100000
+test-crash: $(VENV)/.ready
+	$(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_openapi.py tests/service/test_serving.py
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -44,7 +58,7 @@ clean:
 # torch comes first: the other packages then find it, and never pull in another version.
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) torch
-	$(PIP) --editable ".[baselines,bench,ray,tabicl,tabpfn,dev]"
+	$(PIP) --editable ".[baselines,bench,ray,service,tabicl,tabpfn,dev]"
 	touch $@ $(VENV)/.ready-demo
 
 # What the demo needs is a part of that, and quicker to install.

@@ -10,13 +10,17 @@ import typer
 from pfnts.cli.calibrate import calibrate
 from pfnts.cli.demo import demo
 from pfnts.cli.evaluate_backbone import evaluate_backbone
+from pfnts.cli.export import export
 from pfnts.cli.info import info
+from pfnts.cli.keys import keys
 from pfnts.cli.ope import ope
 from pfnts.cli.pretrain import pretrain
 from pfnts.cli.report import report
 from pfnts.cli.reproduce import reproduce
 from pfnts.cli.run import run
 from pfnts.cli.scenarios import scenarios
+from pfnts.cli.serve import serve
+from pfnts.cli.service import service
 from pfnts.cli.weights import weights
 
 app = typer.Typer(
@@ -41,6 +45,10 @@ app.command()(run)
 app.command()(report)
 app.command()(reproduce)
 app.command()(ope)
+app.command()(serve)
+app.add_typer(keys, name="keys")
+app.command()(export)
+app.add_typer(service, name="service")
 app.command()(scenarios)
 app.command()(calibrate)
 app.command()(evaluate_backbone)

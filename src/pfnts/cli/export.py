@@ -1,0 +1,44 @@
+"""``pfnts export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pfnts.cli.console import console, plain_errors
+from pfnts.cli.serve import Data, Database
+
+
+def export(
+    experiment: Annotated[str, typer.Argument(help="Name of an experiment of the service.")],
+    out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
+    group: Annotated[str, typer.Option(help="Whose decisions: policy, holdout, baseline or all.")] = "policy",
+    data: Data = Path("pfnts-data"),
+    database: Database = None,
+) -> None:
+    """Write the decisions of an experiment and their rewards to a file that **pfnts ope** reads."""
+    path = out or Path(f"{experiment}.csv")
+    with plain_errors(ValueError, ImportError, OSError, RuntimeError):
+        from pfnts.service import export as exports
+        from pfnts.service.live import LiveExperiment
+        from pfnts.service.store import open_store
+
+        if group not in ("policy", "holdout", "baseline", "all"):
+            raise ValueError(f"--group must be policy, holdout, baseline or all, got {group!r}")
+        store = open_store(data, database, serving=False)
+        try:
+            known = store.experiments()
+            if experiment not in known:
+                raise ValueError(f"experiment must be one of {list(known)}, got {experiment!r}")
+            state = LiveExperiment(experiment, store).state
+            if path.suffix in (".parquet", ".pq"):
+                exports.write_parquet(store, state, path, group=group)  # type: ignore[arg-type]
+            else:
+                with path.open("w", encoding="utf-8", newline="") as file:
+                    file.writelines(exports.csv_lines(store, state, group=group))  # type: ignore[arg-type]
+        finally:
+            store.close()
+    console.print(f"Written to [bold]{path}[/]. Evaluate policies on it with:", highlight=False)
+    console.print(exports.command(state, str(path)), highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,41 @@
+"""``pfnts service``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from pfnts.cli.console import console, plain_errors
+from pfnts.cli.serve import Data, Database
+
+service = typer.Typer(no_args_is_help=True, help="Looking after the store of the decision service.")
+
+
+@service.callback()
+def commands() -> None:
+    """Looking after the store of the decision service."""
+
+
+@service.command()
+def check(data: Data = Path("pfnts-data"), database: Database = None) -> None:
+    """Check that every log is whole and is the one that its decisions stood on; status 1 if not."""
+    with plain_errors(ValueError, ImportError, OSError, RuntimeError):
+        from pfnts.service.check import check as run
+        from pfnts.service.store import open_store
+
+        store = open_store(data, database, serving=False)
+        findings = list(run(store))
+        store.close()
+    for finding in findings:
+        verdict = "consistent" if finding.problem is None else f"NOT consistent: {finding.problem}"
+        console.print(
+            f"{finding.experiment}: {finding.records:,} records, {finding.decisions:,} decisions, {verdict}",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+    if not findings:
+        console.print("There is no experiment in the store.")
+    if any(finding.problem is not None for finding in findings):
+        raise typer.Exit(1)

@@ -1,0 +1,233 @@
+"""What is behind the HTTP interface: experiments that follow their logs, and the threads that serve them."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pfnts
+from pfnts.service.clock import Clock
+from pfnts.service.drafts import Seal, settlement
+from pfnts.service.errors import NotFound
+from pfnts.service.inference import Inference
+from pfnts.service.live import LiveExperiment
+from pfnts.service.metrics import Metrics
+from pfnts.service.model import StoppedError
+from pfnts.service.store import FencedError, Record, Store, StoreUnavailableError
+from pfnts.service.writer import Health, Writer
+
+log = logging.getLogger("pfnts.service")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much the service takes on."""
+
+    timeout: float = 0.5
+    """Seconds after which a decision is the fallback."""
+    requests: int = 64
+    """Requests that are served at a time; beyond them 429 before anything is made of them."""
+    queue: int = 256
+    """Decisions that may wait for a model."""
+    writes: int = 4096
+    """Entries that may wait to be written."""
+    batch: int = 64
+    """Decisions of one question to a model; 1 asks about each by itself."""
+    poll: float = 0.1
+    """Seconds between looks at the logs of other processes, and at deadlines."""
+    patience: float = 10.0
+    """Seconds that a client may take to send a request."""
+    lease: float = 5.0
+    """Seconds for which a leader leads without a sign of life."""
+
+
+class Engine:
+    """Serves the experiments of a store.
+
+    Parameters
+    ----------
+    store
+        Where the logs are; the engine closes it.
+    limits
+        How much to take on.
+    clock
+        The service's time.
+    """
+
+    def __init__(self, store: Store, *, limits: Limits | None = None, clock: Clock | None = None) -> None:
+        self.store = store
+        self.limits = limits or Limits()
+        self.clock = clock or Clock()
+        self.metrics = Metrics()
+        self.health = Health()
+        self.replica = f"{socket.gethostname()}-{secrets.token_hex(3)}"
+        self.streams = 0
+        """Streams of events that are open."""
+        self.draining = False
+        """Whether the end has come: streams should close."""
+        self.ready = False
+        """Whether every experiment was loaded."""
+        self.epoch: int | None = None
+        """Under which this process leads; None while another does."""
+        secret = store.meta("secret", secrets.token_hex(32))
+        assert secret is not None
+        self.seal = Seal(bytes.fromhex(secret))
+        self._experiments: dict[str, LiveExperiment] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._news = threading.Event()
+        self.writer = Writer(store, self._committed, room=self.limits.writes, health=self.health)
+        self.inference = Inference(room=self.limits.queue, at_once=self.limits.batch)
+        self._threads = [
+            threading.Thread(target=target, name=f"pfnts-{name}", daemon=True)
+            for name, target in (("learner", self._learn), ("housekeeper", self._keep_house))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def experiments(self) -> dict[str, LiveExperiment]:
+        """The experiments, by name."""
+        with self._lock:
+            return dict(self._experiments)
+
+    def experiment(self, name: str) -> LiveExperiment:
+        """Look an experiment up among those that this process knows."""
+        with self._lock:
+            found = self._experiments.get(name)
+        if found is None:
+            raise NotFound(f"there is no experiment {name!r}")
+        found.check()
+        return found
+
+    def discover(self, name: str) -> None:
+        """Look for an experiment that another process began a moment ago; it may take its time."""
+        if self.store.many and self.store.read(name, -1, limit=1):
+            self._load(name)
+
+    def describe_model(self, live: LiveExperiment) -> dict[str, Any]:
+        """Which model answers: its position in the log, the log's hash there, and the package."""
+        version = live.version
+        return {
+            "position": -1 if version is None else version.position,
+            "fingerprint": "" if version is None else version.fingerprint,
+            "version": pfnts.__version__,
+        }
+
+    def why_not_ready(self) -> list[str]:
+        """Reasons for which nobody should send requests here; none when all is well."""
+        reasons = [] if self.ready else ["experiments are being loaded"]
+        if self.health.reason is not None:
+            reasons.append(self.health.reason)
+        reasons += [f"the {t.name} thread has stopped" for t in self._threads if not t.is_alive()]
+        reasons += [f"{live.name}: {live.broken}" for live in self.experiments.values() if live.broken]
+        return reasons
+
+    def stop(self) -> None:
+        """Answer and write what waits, then stop."""
+        self.inference.stop()
+        self._stopping.set()
+        self._news.set()
+        for thread in self._threads:
+            thread.join()
+        self.writer.stop()
+        self.store.close()
+
+    # The threads.
+
+    def _committed(self, records: list[Record]) -> None:
+        by_name: dict[str, list[Record]] = {}
+        for record in records:
+            by_name.setdefault(record.experiment, []).append(record)
+        for name, found in by_name.items():
+            with self._lock:
+                live = self._experiments.get(name)
+            if live is None:
+                live = self._load(name)
+            live.offer(found)
+        self._news.set()
+
+    def _load(self, name: str) -> LiveExperiment:
+        loaded = LiveExperiment(name, self.store, self._stopping.is_set)
+        with self._lock:
+            live = self._experiments.setdefault(name, loaded)
+        self.clock.seen(live.state.time)
+        self._news.set()
+        return live
+
+    def _learn(self) -> None:
+        while not self._stopping.is_set():
+            self._news.wait(1.0)
+            self._news.clear()
+            for live in self.experiments.values():
+                self._guarded(live.learn)
+
+    def _keep_house(self) -> None:
+        next_lease = 0.0
+        while not self._stopping.wait(self.limits.poll if self.ready else 0.01):
+            self._guarded(self._follow)
+            if time.monotonic() >= next_lease:
+                next_lease = time.monotonic() + self.limits.lease / 3
+                self._guarded(self._take_lead)
+            if self.epoch is not None:
+                self._guarded(self._expire)
+            if self.health.reason is not None or time.monotonic() - self.health.written > 10:
+                self._guarded(self._probe)
+
+    def _guarded(self, work: Callable[[], Any]) -> None:
+        """Run a part of a thread's work; what fails is reported and tried again later."""
+        try:
+            work()
+        except FencedError as error:
+            self.epoch = None
+            log.warning("%s", error)
+        except StoreUnavailableError as error:
+            self.health.failed(error)
+        except StoppedError:
+            pass
+        except Exception:
+            log.exception("unexpected failure in %s", threading.current_thread().name)
+            time.sleep(0.1)
+
+    def _follow(self) -> None:
+        if self.ready and not self.store.many:
+            return
+        for name, head in self.store.experiments().items():
+            with self._lock:
+                live = self._experiments.get(name)
+            if live is None:
+                live = self._load(name)
+            before = live.state.position
+            live.head = head
+            live.follow()
+            if live.state.position != before:
+                self.clock.seen(live.state.time)
+                self._news.set()
+        if not self.ready:
+            found = self.experiments.values()
+            self.ready = all(live.lag == 0 or live.broken for live in found)
+
+    def _take_lead(self) -> None:
+        self.epoch = self.store.lead(self.replica, seconds=self.limits.lease)
+
+    def _expire(self) -> None:
+        """Settle decisions whose reward did not come in time."""
+        now = self.clock.now()
+        for live in self.experiments.values():
+            with live.lock:
+                due = live.state.due(now, limit=500)
+                default = live.state.settings.reward.default
+            if due and live.broken is None:
+                by = "missing" if default is None else "default"
+                drafts = [settlement(live.name, id, time=now, value=default, by=by) for id in due]
+                self.writer.submit(drafts, epoch=self.epoch).result(timeout=30)
+
+    def _probe(self) -> None:
+        self.store.probe()
+        self.health.succeeded()

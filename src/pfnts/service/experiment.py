@@ -1,0 +1,206 @@
+"""The state of an experiment: a fold over the records of its log."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import math
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Any
+
+from pfnts import policies
+from pfnts.contexts import Schema
+from pfnts.events import ArmAdded, ArmRemoved, Event, Observed, Rewarded, from_dict
+from pfnts.policies import Policy
+from pfnts.service.schemas import Experiment
+from pfnts.service.series import Cell, Series
+from pfnts.service.store.base import ADMINISTRATIVE, Record
+
+_RECENT = 50
+
+
+@dataclass(slots=True)
+class Made:
+    """A decision in the log."""
+
+    position: int
+    time: float
+    deadline: float
+    arm: str
+    group: str
+    """Who chose: "policy", or the baseline for the "holdout" or because of the mode ("baseline")."""
+    settled: str | None = None
+    """By what it was settled: "reward", "default" or "missing"; None while it waits."""
+    value: float | None = None
+    learnable: bool = True
+    """Whether it is in the policy's log."""
+
+
+class ExperimentState:
+    """Everything the service knows about an experiment, folded from its records and from nothing else.
+
+    Parameters
+    ----------
+    first
+        The record that began it.
+    """
+
+    def __init__(self, first: Record) -> None:
+        self.settings = Experiment.model_validate(first.data["settings"])
+        self.name = self.settings.name
+        self.created = first.time
+        self.mode: str = self.settings.mode
+        self.holdout = self.settings.holdout
+        self.arms: list[str] = [arm.id for arm in self.settings.arms]
+        self.removed: set[str] = set()
+        self.baseline = self.settings.baseline_arm or self.arms[0]
+        self.schema = None if self.settings.columns is None else Schema.of(self.settings.columns)
+        self.revision = 0
+        """Administrative entries so far."""
+        self.position = -1
+        self.time = first.time
+        self.decisions: dict[str, Made] = {}
+        self.counts: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.groups: dict[str, Cell] = {}
+        self.series = Series()
+        self.recent: deque[Record] = deque(maxlen=_RECENT)
+        self._waiting: list[tuple[float, str]] = []
+        self._withheld: list[Event] = []
+        self._chain = hashlib.sha256()
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the log up to the position; contexts are left out, since they may be erased."""
+        return self._chain.hexdigest()[:16]
+
+    @property
+    def learns(self) -> bool:
+        """Whether rewards reach the model now."""
+        return self.mode in ("online", "shadow")
+
+    def make_policy(self) -> Policy:
+        """Make the policy that has seen nothing."""
+        choice = self.settings.policy
+        options: dict[str, Any] = dict(choice.settings)
+        if choice.name != "uniform":
+            options["explore"] = self.settings.explore
+        return policies.make(
+            choice.name,
+            arms=[arm.id for arm in self.settings.arms],
+            schema=self.schema,
+            **options,
+        )
+
+    def due(self, now: float, *, limit: int) -> list[str]:
+        """Ids of decisions whose time is over, at most so many; they stay here until they are settled."""
+        found: list[str] = []
+        kept = []
+        while self._waiting and self._waiting[0][0] < now and len(found) < limit:
+            entry = heapq.heappop(self._waiting)
+            if self.decisions[entry[1]].settled is None:
+                found.append(entry[1])
+                kept.append(entry)
+        for entry in kept:
+            heapq.heappush(self._waiting, entry)
+        return found
+
+    def fold(self, record: Record) -> list[Event]:
+        """Take in the next record; the events that the policy has to take in."""
+        if record.position != self.position + 1:
+            raise ValueError(
+                f"records must have no gaps, got {record.position} after {self.position} in {self.name!r}"
+            )
+        handler = getattr(self, f"_{record.kind}")
+        events: list[Event] = handler(record)
+        self.position = record.position
+        self.time = max(self.time, record.time)
+        self.revision += record.kind in ADMINISTRATIVE
+        self.counts[record.kind] += 1
+        self._chain.update(f"{record.position} {record.kind} {record.id} {record.text}\n".encode())
+        return events
+
+    def _created(self, record: Record) -> list[Event]:  # noqa: ARG002
+        return []
+
+    def _schema(self, record: Record) -> list[Event]:
+        self.schema = Schema.from_json(record.data["schema"])
+        return []
+
+    def _changed(self, record: Record) -> list[Event]:
+        self.mode = record.data.get("mode", self.mode)
+        self.baseline = record.data.get("baseline_arm", self.baseline)
+        self.holdout = record.data.get("holdout", self.holdout)
+        if not self.learns:
+            return []
+        events, self._withheld = self._withheld, []
+        return events
+
+    def _arm_added(self, record: Record) -> list[Event]:
+        self.arms.append(record.id)
+        return [ArmAdded(record.id)]
+
+    def _arm_removed(self, record: Record) -> list[Event]:
+        self.arms.remove(record.id)
+        self.removed.add(record.id)
+        return [ArmRemoved(record.id)]
+
+    def _decided(self, record: Record) -> list[Event]:
+        data = record.data
+        arm = data["event"]["arm"]
+        made = Made(record.position, record.time, data["deadline"], arm, data["group"])
+        # A decision whose context was erased, or whose arm was removed just before, teaches nothing.
+        made.learnable = record.context is not None and arm in self.arms
+        self.decisions[record.id] = made
+        heapq.heappush(self._waiting, (made.deadline, record.id))
+        self.reasons[data["event"]["reason"]] += 1
+        cell = self.series.at(record.time, arm)
+        cell.decisions += 1
+        cell.entropy += entropy([share for _, share in data["event"]["propensities"]])
+        self.groups.setdefault(made.group, Cell()).decisions += 1
+        self.recent.append(record)
+        return [from_dict({**data["event"], "context": record.context})] if made.learnable else []
+
+    def _settled(self, record: Record) -> list[Event]:
+        made = self.decisions[record.id]
+        made.settled = record.data["by"]
+        made.value = record.data["value"]
+        self.counts[made.settled] += 1
+        if made.value is None:
+            return []
+        for cell in (self.series.at(made.time, made.arm), self.groups[made.group]):
+            cell.rewards += 1
+            cell.total += made.value
+            cell.squares += made.value**2
+        return self._taught([Rewarded(record.id, made.value)] if made.learnable else [])
+
+    def _late(self, record: Record) -> list[Event]:  # noqa: ARG002
+        return []
+
+    def _observed(self, record: Record) -> list[Event]:
+        if record.context is None or record.data["arm"] not in self.arms:
+            return []
+        return self._taught([Observed(record.context, record.data["arm"], record.data["value"])])
+
+    def _erased(self, record: Record) -> list[Event]:  # noqa: ARG002
+        return []
+
+    def _taught(self, events: list[Event]) -> list[Event]:
+        if self.learns:
+            return events
+        self._withheld += events
+        return []
+
+
+def entropy(shares: list[float]) -> float:
+    """Entropy of propensities as a share of the largest possible: 0 for a sure choice, 1 for any alike.
+
+    Examples
+    --------
+    >>> entropy([0.5, 0.5]), entropy([1.0, 0.0]), entropy([1.0])
+    (1.0, 0.0, 0.0)
+    """
+    if len(shares) < 2:
+        return 0.0
+    return -sum(share * math.log(share) for share in shares if share > 0) / math.log(len(shares)) + 0.0

@@ -1,0 +1,1 @@
+"""Addresses of the service, by what they are about."""

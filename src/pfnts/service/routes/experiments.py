@@ -1,0 +1,227 @@
+"""Experiments: begin, change, look at, export, erase."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as PathParameter
+from pydantic import TypeAdapter, ValidationError
+from starlette.responses import StreamingResponse
+
+from pfnts.service import administration as administer
+from pfnts.service import export as exports
+from pfnts.service.clock import iso
+from pfnts.service.decisions import lookup
+from pfnts.service.drafts import posterior_of
+from pfnts.service.engine import Engine
+from pfnts.service.errors import Busy, Conflict, Invalid
+from pfnts.service.live import LiveExperiment
+from pfnts.service.problems import responses
+from pfnts.service.report import lift_of, report
+from pfnts.service.routes.access import ExperimentName, TheEngine, key_of, needs
+from pfnts.service.schemas import Arm, Context, Experiment, ExperimentChange, ImportRequest, Label, Unit
+
+router = APIRouter(prefix="/v1/experiments", tags=["experiments"], responses=responses(404, 409))
+Json = dict[str, Any]
+_CONTEXT: TypeAdapter[Any] = TypeAdapter(Context)
+_MOST_STREAMS = 32
+_PULSE = 0.25
+"""Seconds between looks at the log for a stream."""
+
+
+@router.post(
+    "", status_code=201, dependencies=[needs("admin")], responses={200: {"description": "It was there"}}
+)
+async def create_experiment(wanted: Experiment, engine: TheEngine, response: Response) -> Json:
+    """Begin an experiment."""
+    found, new = await administer.create(engine, wanted)
+    response.status_code = 201 if new else 200
+    return found
+
+
+@router.get("")
+async def list_experiments(engine: TheEngine, request: Request) -> Json:
+    """All experiments that the key may see."""
+    key = key_of(request)
+    found = [
+        administer.describe(engine, live)
+        for name, live in engine.experiments.items()
+        if key is None or key.experiment in (None, name)
+    ]
+    return {"experiments": found}
+
+
+@router.get("/{experiment}", dependencies=[needs("reader")])
+async def get_experiment(experiment: ExperimentName, engine: TheEngine) -> Json:
+    """One experiment as it stands."""
+    return administer.describe(engine, await lookup(engine, experiment))
+
+
+@router.patch("/{experiment}", dependencies=[needs("admin")])
+async def change_experiment(experiment: ExperimentName, wanted: ExperimentChange, engine: TheEngine) -> Json:
+    """Change mode, baseline arm or holdout."""
+    return await administer.change(engine, experiment, wanted)
+
+
+@router.post("/{experiment}/arms", status_code=201, dependencies=[needs("admin")])
+async def add_arm(experiment: ExperimentName, arm: Arm, engine: TheEngine) -> Json:
+    """Add an arm."""
+    return await administer.add_arm(engine, experiment, arm.id)
+
+
+@router.delete("/{experiment}/arms/{arm:path}", dependencies=[needs("admin")])
+async def remove_arm(
+    experiment: ExperimentName, arm: Annotated[Label, PathParameter()], engine: TheEngine
+) -> Json:
+    """Take an arm out of the choice for good."""
+    return await administer.remove_arm(engine, experiment, arm)
+
+
+@router.post("/{experiment}/imports", dependencies=[needs("admin")])
+async def import_rows(experiment: ExperimentName, wanted: ImportRequest, engine: TheEngine) -> Json:
+    """Take in rows of another log as a warm start."""
+    return await administer.import_rows(engine, experiment, wanted)
+
+
+@router.delete("/{experiment}/units/{unit:path}", dependencies=[needs("admin")])
+async def erase_unit(
+    experiment: ExperimentName, unit: Annotated[Unit, PathParameter()], engine: TheEngine
+) -> Json:
+    """Forget the contexts of a person."""
+    return await administer.erase_unit(engine, experiment, unit)
+
+
+@router.get("/{experiment}/report", dependencies=[needs("reader")])
+async def get_report(experiment: ExperimentName, engine: TheEngine) -> Json:
+    """Rewards, traffic, the model, the lift over the holdout, the last decisions."""
+    live = await lookup(engine, experiment)
+    found = await asyncio.to_thread(report, engine, live)
+    return {**found, "lift": await asyncio.to_thread(lift_of, engine, live)}
+
+
+@router.get("/{experiment}/posterior", dependencies=[needs("reader")])
+async def get_posterior(
+    experiment: ExperimentName, context: Annotated[str, Query(max_length=20_000)], engine: TheEngine
+) -> Json:
+    """What the model makes of a context (JSON), without deciding anything."""
+    live = await lookup(engine, experiment)
+    try:
+        parsed = _CONTEXT.validate_python(json.loads(context))
+    except (ValueError, ValidationError, RecursionError) as error:
+        raise Invalid(f"context must be one, as JSON: {str(error)[:300]}", field="context") from error
+    return await asyncio.to_thread(_tried, engine, live, parsed)
+
+
+def _tried(engine: Engine, live: LiveExperiment, context: Any) -> Json:
+    version = live.version
+    if version is None:
+        raise Conflict("there is no model before the first decision or import")
+    with version.lock:
+        try:
+            decision, _ = version.policy.propose(
+                context, rng=np.random.default_rng(0), id=f"tried {uuid.uuid4().hex}"
+            )
+        except ValueError as error:
+            raise Invalid(str(error), field="context") from error
+    return {
+        "propensities": dict(zip(map(str, decision.arms), decision.propensities.tolist(), strict=True)),
+        "reason": decision.reason,
+        "posterior": None if decision.posterior is None else posterior_of(decision),
+        "model": engine.describe_model(live) | {"position": version.position},
+    }
+
+
+@router.get(
+    "/{experiment}/export",
+    dependencies=[needs("reader")],
+    response_class=Response,
+    responses={
+        200: {"description": "A table", "content": {"text/csv": {}, "application/vnd.apache.parquet": {}}}
+    },
+)
+async def export(
+    experiment: ExperimentName,
+    engine: TheEngine,
+    format: Literal["csv", "parquet"] = "csv",
+    group: exports.Group = "policy",
+) -> Response:
+    """One row per decision that has its reward, as `pfnts ope` reads it."""
+    live = await lookup(engine, experiment)
+    name = f"{experiment}.{format}"
+    if format == "csv":
+        lines = exports.csv_lines(engine.store, live.state, group=group)
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(lines, media_type="text/csv", headers=headers)
+    with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
+        path = Path(file.name)
+    try:
+        await asyncio.to_thread(exports.write_parquet, engine.store, live.state, path, group=group)
+        content = path.read_bytes()
+    except ImportError as error:
+        raise Invalid(str(error), field="format") from error
+    finally:
+        path.unlink()
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type="application/vnd.apache.parquet", headers=headers)
+
+
+@router.get(
+    "/{experiment}/events",
+    dependencies=[needs("reader")],
+    response_class=StreamingResponse,
+    responses={200: {"description": "Server-sent events", "content": {"text/event-stream": {}}}},
+)
+async def stream_events(
+    experiment: ExperimentName,
+    engine: TheEngine,
+    after: Annotated[int, Query(ge=-1, le=2**62)] = -1,
+    follow: bool = True,
+) -> StreamingResponse:
+    """The log past a position, and whatever comes, as server-sent events."""
+    live = await lookup(engine, experiment)
+    if engine.streams >= _MOST_STREAMS:
+        raise Busy(f"at most {_MOST_STREAMS} streams are served at a time")
+    headers = {"X-Accel-Buffering": "no"}
+    return StreamingResponse(
+        _events(engine, live, after, follow=follow), media_type="text/event-stream", headers=headers
+    )
+
+
+async def _events(engine: Engine, live: LiveExperiment, after: int, *, follow: bool) -> AsyncIterator[str]:
+    engine.streams += 1
+    quiet = 0.0
+    try:
+        yield ": the log from here on\n\n"
+        while not engine.draining:
+            if live.state.position > after:
+                quiet = 0.0
+                for record in await asyncio.to_thread(engine.store.read, live.name, after, limit=500):
+                    after = record.position
+                    data = {
+                        "position": record.position,
+                        "kind": record.kind,
+                        "id": record.id,
+                        "time": iso(record.time),
+                        "unit": record.unit,
+                        "context": record.context,
+                        "data": record.data,
+                    }
+                    yield f"id: {after}\nevent: {record.kind}\ndata: {json.dumps(data)}\n\n"
+                continue
+            if not follow:
+                return
+            await asyncio.sleep(_PULSE)
+            quiet += _PULSE
+            if quiet >= 15:
+                quiet = 0.0
+                yield ": still here\n\n"
+    finally:
+        engine.streams -= 1

@@ -1,0 +1,123 @@
+"""The one thread that appends: whatever waits together is committed together."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from pfnts.service.errors import Busy
+from pfnts.service.store import Draft, FencedError, Record, Store, StoreUnavailableError
+
+_MOST_AT_ONCE = 512
+"""Jobs of one transaction."""
+
+
+@dataclass
+class Health:
+    """Whether the store takes what it is given."""
+
+    reason: str | None = None
+    """Why not; None while all is well."""
+    written: float = field(default_factory=time.monotonic)
+    """When it last took something, by the steady clock."""
+
+    def failed(self, error: Exception) -> None:
+        """Take note of a failure."""
+        self.reason = str(error)
+
+    def succeeded(self) -> None:
+        """Take note of a success."""
+        self.reason = None
+        self.written = time.monotonic()
+
+
+@dataclass(frozen=True)
+class _Job:
+    drafts: Sequence[Draft]
+    epoch: int | None
+    future: Future[list[Record | None]]
+
+
+class Writer:
+    """Commits drafts in groups, shows the records to the experiments, and only then answers.
+
+    Parameters
+    ----------
+    store
+        Where they go.
+    committed
+        Is shown the records of each transaction, before anybody is told.
+    room
+        Jobs that may wait; beyond them `Busy`.
+    """
+
+    def __init__(
+        self, store: Store, committed: Callable[[list[Record]], None], *, room: int, health: Health
+    ) -> None:
+        self._store, self._committed, self._health = store, committed, health
+        self._queue: queue.Queue[_Job | None] = queue.Queue(room)
+        self._thread = threading.Thread(target=self._run, name="pfnts-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that wait."""
+        return self._queue.qsize()
+
+    def submit(self, drafts: Sequence[Draft], *, epoch: int | None = None) -> Future[list[Record | None]]:
+        """Append drafts; the future holds their records, None for those that were not appended."""
+        job = _Job(drafts, epoch, Future())
+        try:
+            self._queue.put_nowait(job)
+        except queue.Full:
+            raise Busy("more is waiting to be written than fits; try again in a second") from None
+        return job.future
+
+    def erase(self, draft: Draft, unit: str) -> tuple[Record | None, int]:
+        """Erase a unit; waits for it."""
+        try:
+            record, count = self._store.erase(draft, unit)
+        except StoreUnavailableError as error:
+            self._health.failed(error)
+            raise
+        self._committed([record] if record else [])
+        return record, count
+
+    def stop(self) -> None:
+        """Write what waits, then stop."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        stopping = False
+        while not stopping:
+            jobs = [self._queue.get()]
+            while len(jobs) < _MOST_AT_ONCE:
+                try:
+                    jobs.append(self._queue.get_nowait())
+                except queue.Empty:
+                    break
+            stopping = None in jobs
+            self._write([job for job in jobs if job is not None])
+
+    def _write(self, jobs: list[_Job]) -> None:
+        # What only the leader may write stands or falls with its epoch, and must not take others along.
+        for epoch in dict.fromkeys(job.epoch for job in jobs):
+            group = [job for job in jobs if job.epoch == epoch]
+            try:
+                records = self._store.append([d for job in group for d in job.drafts], epoch=epoch)
+                self._committed([record for record in records if record is not None])
+            except Exception as error:
+                if not isinstance(error, FencedError):
+                    self._health.failed(error)
+                for job in group:
+                    job.future.set_exception(error)
+                continue
+            self._health.succeeded()
+            given = iter(records)
+            for job in group:
+                job.future.set_result([next(given) for _ in job.drafts])

@@ -1,0 +1,183 @@
+"""Requests that nobody should send, and what must not come of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections import Counter
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.service.asking import asking, context, shop
+from tests.service.processes import Service
+
+
+@pytest.fixture
+def address(tmp_path):
+    return {"data": str(tmp_path / "data"), "database": None}
+
+
+def raw(ask, content, path="/v1/experiments/shop/decisions"):
+    async def send():
+        transport = httpx.ASGITransport(app=ask.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            return await http.post(path, content=content, headers={"Content-Type": "application/json"})
+
+    return asyncio.run(send())
+
+
+BODIES = {
+    "too large": (b'{"context": {"x": "' + b"y" * (1 << 20) + b'"}}', {413}),
+    "deep": (b'{"context": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", {400, 422}),
+    "deep mapping": (b'{"context": ' + b'{"x":' * 50_000 + b"1" + b"}" * 50_001, {400, 422}),
+    "NaN": (b'{"context": {"x": NaN, "plan": "free"}}', {422}),
+    "infinity": (b'{"context": {"x": -Infinity, "plan": "free"}}', {422}),
+    "1e308": (b'{"context": {"x": 1e308, "plan": "free"}}', {422}),
+    "1e999": (b'{"context": {"x": 1e999, "plan": "free"}}', {422}),
+    "an integer of 5,000 digits": (b'{"context": {"x": ' + b"9" * 5000 + b"}}", {400, 422}),
+    "null byte": (b'{"context": {"x": 1, "plan": "fr\\u0000ee"}}', {422}),
+    "null byte in a name": (b'{"context": {"x\\u0000": 1}}', {422}),
+    "half a surrogate": (b'{"context": {"x": 1, "plan": "\\ud800"}}', {422}),
+    "half a surrogate as unit": (b'{"unit": "\\ud800", "context": {"x": 1, "plan": "free"}}', {422}),
+    "not JSON": (b'{"context": ', {422}),
+    "not UTF-8": (b'{"context": {"x": "\xff\xfe"}}', {400, 422}),
+    "no mapping": (b"[1, 2]", {422}),
+    "unknown field": (b'{"context": {"x": 1, "plan": "free"}, "arm": "a"}', {422}),
+    "lacking column": (b'{"context": {"x": 1}}', {422}),
+    "text for a number": (b'{"context": {"x": "tall", "plan": "free"}}', {422}),
+    "nested value": (b'{"context": {"x": {"y": 1}, "plan": "free"}}', {422}),
+    "path in an id": (b'{"decision_id": "../../x", "context": {"x": 1, "plan": "free"}}', {422}),
+    "long id": (b'{"decision_id": "' + b"x" * 200 + b'", "context": {"x": 1, "plan": "free"}}', {422}),
+}
+
+
+def test_bodies_that_make_no_sense_are_refused_with_a_problem_and_leave_nothing(address):
+    with asking(address) as ask:
+        shop(ask)
+        for name, (body, statuses) in BODIES.items():
+            answer = raw(ask, body)
+            assert answer.status_code in statuses, (name, answer.status_code, answer.text[:300])
+            assert answer.headers["content-type"] == "application/problem+json", name
+            assert {"title", "status", "detail"} <= answer.json().keys(), name
+            assert len(answer.content) < 20_000, name
+        assert ask.engine.experiment("shop").state.position == 0
+        assert ask.post("/shop/decisions", {"context": context()}).status_code == 200
+
+
+@pytest.mark.parametrize("value", ["NaN", "1e308", "-1e16", '"1"', "null", "true"])
+def test_rewards_that_are_no_sensible_numbers_are_refused(address, value):
+    with asking(address) as ask:
+        shop(ask)
+        ask.post("/shop/decisions", {"decision_id": "d1", "context": context()})
+        path = "/v1/experiments/shop/decisions/d1/rewards"
+        assert raw(ask, f'{{"value": {value}}}'.encode(), path).status_code == 422
+        assert ask.engine.experiment("shop").state.counts["settled"] == 0
+
+
+def test_a_reward_outside_of_its_range_names_the_rule_and_the_value(address):
+    with asking(address) as ask:
+        shop(ask, reward={"min": 0, "max": 1})
+        ask.post("/shop/decisions", {"decision_id": "d1", "context": context()})
+        answer = ask.post("/shop/decisions/d1/rewards", {"value": 2})
+        assert answer.status_code == 422
+        assert answer.json()["detail"] == "value must be from 0 to 1, got 2"
+
+
+def test_the_largest_values_allowed_leave_a_model_that_still_decides(address):
+    with asking(address) as ask:
+        shop(ask)
+        for i, x in enumerate([1e15, -1e15, 0.5, 1e15, 0.25, -3, 2, 1] * 3):
+            answer = ask.post("/shop/decisions", {"decision_id": f"d{i}", "context": context(x)})
+            ask.post(f"/shop/decisions/d{i}/rewards", {"value": (-1) ** i * 1e9})
+        ask.settle()
+        answer = ask.post("/shop/decisions", {"context": context()}).json()
+        assert answer["reason"] == "thompson"
+        assert np.isfinite(list(answer["propensities"].values())).all()
+
+
+def test_ever_new_categories_and_units_do_not_widen_the_model(address):
+    with asking(address) as ask:
+        shop(ask, schema={"x": "numeric", "plan": "categorical"})
+        ask.post("/shop/decisions", {"context": context(plan="first")})
+        ask.settle()
+        width = ask.engine.experiment("shop").version.policy.schema.width
+        for block in range(4):
+            items = [{"context": context(plan=f"{block}-{i}"), "unit": f"{block} {i}"} for i in range(100)]
+            answer = ask.post("/shop/decisions:batch", {"items": items})
+            assert {item["status_code"] for item in answer.json()["items"]} == {200}
+        ask.settle()
+        assert ask.engine.experiment("shop").version.policy.schema.width == width
+
+
+def test_settings_that_would_import_or_contradict_are_refused(address):
+    with asking(address) as ask:
+        for changes, words in [
+            ({"policy": {"settings": {"backbone": "os.path"}}}, "backbone must be one of"),
+            ({"policy": {"name": "os.system"}}, "policy.name"),
+            ({"policy": {"name": "lin-ts", "settings": {"nu": -1}}}, "nu must be"),
+            ({"policy": {"name": "lin-ts", "settings": {"nonsense": 1}}}, "nonsense"),
+            ({"policy": {"name": "lin-ts", "settings": {"arms": 3}}}, "must not stand among"),
+            ({"arms": [{"id": "a"}, {"id": "a"}]}, "distinct"),
+            ({"baseline_arm": "z"}, "baseline_arm must be one of"),
+            ({"reward": {"min": 1, "max": 0}}, "reward.min must be below"),
+            ({"name": "../x"}, "name"),
+            ({"name": "<script>"}, "name"),
+        ]:
+            answer = ask.post("", {"name": "e", "arms": [{"id": "a"}]} | changes)
+            assert answer.status_code == 422, changes
+            assert words in answer.text, (changes, answer.text)
+        assert ask.engine.experiments == {}
+
+
+def test_slow_senders_are_let_go_and_others_are_served_meanwhile(tmp_path):
+    service = Service(tmp_path, patience=2.0)
+    try:
+        service.wait_ready()
+        slow = [socket.create_connection(("127.0.0.1", service.settings["port"])) for _ in range(50)]
+        for number, connection in enumerate(slow):
+            if number % 3 == 0:
+                connection.send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                answer = b""
+                while not answer.endswith(b"}"):
+                    answer += connection.recv(4096)
+            body = b"POST /v1/experiments HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+            connection.send(body if number % 2 else b"GET / HT")
+        begun = time.monotonic()
+        assert service.http.get("/livez").status_code == 200
+        assert time.monotonic() - begun < 5
+        end = time.monotonic() + 12
+        for connection in slow:
+            connection.settimeout(max(end - time.monotonic(), 0.1))
+            answer = connection.recv(4096)
+            assert not answer or b" 408 " in answer.splitlines()[0]
+            connection.close()
+    finally:
+        assert service.stop() == 0
+
+
+def test_a_flood_is_shed_and_those_who_come_later_are_served(address):
+    with asking(address, requests=20, timeout=10) as ask:
+        shop(ask)
+        lock = ask.engine.experiment("shop").version.lock
+        lock.acquire()
+        threading.Timer(0.5, lock.release).start()
+        body = {"context": context()}
+        decisions = [("POST", "/v1/experiments/shop/decisions", body)] * 200
+        answers = ask.together([*decisions, ("GET", "/livez", None)])
+        statuses = Counter(answer.status_code for answer in answers)
+        assert statuses == {200: 21, 429: 180}, "twenty, and the probe"
+        assert all(a.headers["retry-after"] == "1" for a in answers if a.status_code == 429)
+        assert len(ask.engine.experiment("shop").state.decisions) == 20
+        assert ask.post("/shop/decisions", body).status_code == 200
+
+
+def test_a_problem_document_does_not_repeat_what_json_cannot_say(address):
+    with asking(address) as ask:
+        shop(ask)
+        answer = raw(ask, b'{"context": {"x": NaN}, "unit": NaN}')
+        assert json.loads(answer.text, parse_constant=lambda name: pytest.fail(name))["status"] == 422

@@ -1,0 +1,113 @@
+"""Three processes on one PostgreSQL database: one is stopped, the leader is killed."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import threading
+import time
+from contextlib import suppress
+
+import httpx
+
+from pfnts.service.check import check
+from pfnts.service.store import open_store
+from tests.service.asking import SHOP, context
+from tests.service.processes import Service, until
+from tests.service.test_serving import chi_square
+
+WAIT = 3.0
+
+
+class Traffic:
+    """A client of one replica: every third decision gets its reward."""
+
+    def __init__(self, service, number):
+        self.service, self.number = service, number
+        self.answers = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self):
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self):
+        with httpx.Client(base_url=self.service.url, timeout=1.0, trust_env=False) as http:
+            for i in itertools.count():
+                if self._stop.wait(0.02):
+                    return
+                id = f"{self.number}-{i}"
+                with suppress(httpx.TransportError):
+                    body = {"decision_id": id, "context": context(i % 7)}
+                    answer = http.post("/v1/experiments/shop/decisions", json=body)
+                    if answer.status_code == 200:
+                        self.answers.append(answer.json())
+                        if i % 3 == 0:
+                            http.post(f"/v1/experiments/shop/decisions/{id}/rewards", json={"value": 1.0})
+
+
+def leads(service):
+    with suppress(httpx.TransportError):
+        return service.http.get("/v1/experiments/shop/report").json()["leads"]
+    return False
+
+
+def test_replicas_agree_though_one_is_stopped_and_the_leader_is_killed(database, tmp_path):
+    services = [Service(tmp_path, database, poll=0.05, lease=1.0, timeout=5.0) for _ in range(3)]
+    traffic = []
+    try:
+        for service in services:
+            service.wait_ready()
+        settings = SHOP | {"reward": {"wait": WAIT, "default": 0.0}}
+        assert services[0].http.post("/v1/experiments", json=settings).status_code == 201
+        assert services[1].http.get("/v1/experiments/shop").status_code == 200, "known elsewhere at once"
+        until(lambda: sum(map(leads, services)) == 1)
+        [leader] = [service for service in services if leads(service)]
+        stopped, left = [service for service in services if service is not leader]
+        traffic = [Traffic(service, n) for n, service in enumerate(services)]
+        until(lambda: all(len(one.answers) >= 20 for one in traffic))
+        stopped.signal(signal.SIGSTOP)
+        leader.kill()
+        until(lambda: leads(left), 20)
+        reached = len(traffic[services.index(left)].answers) + 20
+        until(lambda: len(traffic[services.index(left)].answers) >= reached, 20)
+        stopped.signal(signal.SIGCONT)
+        reached = len(traffic[services.index(stopped)].answers) + 20
+        until(lambda: len(traffic[services.index(stopped)].answers) >= reached, 20)
+        for one in traffic:
+            one.stop()
+        # Every decision is settled in the end, by whoever leads.
+        store = open_store("", database)
+        time.sleep(WAIT)
+        until(lambda: _count(store, "decided") == _count(store, "settled"), 20)
+        assert sum(map(leads, (stopped, left))) == 1
+        found = [service.settle("shop") for service in (stopped, left)]
+        assert found[0]["model"] == found[1]["model"], "the same log, the same model"
+        assert "pfnts_model_lag" in left.http.get("/metrics").text
+    finally:
+        for one in traffic:
+            one.stop()
+        for service in services:
+            service.signal(signal.SIGCONT)
+            service.kill()
+    records = store.read("shop", -1, limit=100_000)
+    assert [record.position for record in records] == list(range(len(records))), "no gap"
+    settled = [record.id for record in records if record.kind == "settled"]
+    assert len(settled) == len(set(settled)), "nothing was settled twice"
+    by_id = {record.id: record for record in records if record.kind == "decided"}
+    for one in traffic:
+        positions = [answer["model"]["position"] for answer in one.answers]
+        assert positions == sorted(positions), "a replica never goes back"
+        for answer in one.answers:
+            assert by_id[answer["decision_id"]].data["model"] == answer["model"]
+    assert [finding.problem for finding in check(store)] == [None], "every fingerprint is that of the log"
+    for number in range(3):
+        own = [record for record in by_id.values() if record.id.startswith(f"{number}-")]
+        assert chi_square(own) > 1e-4
+    store.close()
+
+
+def _count(store, kind):
+    return len(store.last("shop", kind, limit=100_000))
