@@ -33,7 +33,11 @@ def test_cells_stay_texts_and_their_kind_is_told_by_all_of_them(tmp_path: Path) 
         ("t.csv", b"a,b\n\xff,2\n", "t.csv: file must be a CSV table in UTF-8, reading it failed"),
         ("t.csv", b'a,b\n"1,2\n', "t.csv: file must be a CSV table in UTF-8, reading it failed"),
         ("t.csv.gz", b"a,b\n1,2\n", "t.csv.gz: file must be a CSV table in UTF-8, reading it failed"),
-        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "t.csv.gz: file must be a CSV table in UTF-8"),
+        (
+            "t.csv.gz",
+            gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9],
+            "t.csv.gz: file must be a CSV table in UTF-8",
+        ),
         ("t.parquet", b"a,b\n1,2\n", "t.parquet: file must be a Parquet table, reading it failed"),
     ],
 )
