@@ -130,8 +130,6 @@ class Column:
             return self._one_hot(values)
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind == "numeric":
             floats = values.astype(np.float64)
-        elif self.kind == "numeric" and are_texts(values) and (known := _numbers_by_text(values)):
-            floats = np.fromiter(map(known.__getitem__, values), np.float64, len(values))
         else:
             rule = "true, false or missing" if self.kind == "boolean" else self.kind
             floats = np.array(self._read(values, _READERS[self.kind], rule), dtype=np.float64)
@@ -208,16 +206,12 @@ def are_texts(values: Any) -> bool:
 def each(values: Any, reader: Callable[[Any], T]) -> list[T]:
     """Read every value of a column."""
     if are_texts(values):
-        # A file's column says the same few texts over and over.
-        known = {text: reader(text) for text in dict.fromkeys(values)}
+        # A file's column says the same few texts over and over, or it is all numbers.
+        distinct = dict.fromkeys(values)
+        read: Any = numbers(distinct) if reader is _READERS["numeric"] else None
+        known = dict(zip(distinct, read or map(reader, distinct), strict=True))
         return list(map(known.__getitem__, values))
     return [reader(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
-
-
-def _numbers_by_text(texts: list[str]) -> dict[str, float] | None:
-    distinct = dict.fromkeys(texts)
-    read = numbers(distinct)
-    return None if read is None else dict(zip(distinct, read, strict=True))
 
 
 def _or_missing(reader: Callable[[Any], float | None]) -> Callable[[Any], float | None]:

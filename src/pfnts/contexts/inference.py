@@ -23,16 +23,8 @@ class IdColumnError(ValueError):
 def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool = False) -> Column:
     """Guess a column from its values; one without any value is taken for numeric.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    values
-        Its values.
-    nominal
-        Whether the container declares it categorical.
-    written
-        Whether texts stand for values of any kind, as in a CSV file.
+    ``nominal`` columns are declared categorical by their container; where texts are ``written``, as in a CSV
+    file, they may stand for numbers and booleans.
 
     Examples
     --------
