@@ -8,6 +8,7 @@ from pathlib import Path
 
 PACKAGES = (
     "pfnts",
+    "pfnts.contexts",
     "pfnts.posterior",
     "pfnts.scores",
     "pfnts.backbones",
