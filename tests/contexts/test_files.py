@@ -19,7 +19,7 @@ def test_cells_stay_texts_and_their_kind_is_told_by_all_of_them(tmp_path: Path) 
     assert table["e"] == ["007", "08"]
     kinds = [column.kind for column in Schema.infer(table).columns]
     assert kinds == ["numeric", "boolean", "categorical", "date", "numeric"]
-    declared = Schema.of({"a": "numeric", "b": "boolean", "c": ["x"], "d": "date", "e": ["007", "7"]})
+    declared = Schema.of({"a": "numeric", "b": "boolean", "c": ["x"], "d": "date", "e": ["007", "08"]})
     assert declared.encode(table)[0].tolist() == [1, 1, 1, 20513, 1, 0]
 
 

@@ -1,8 +1,7 @@
 """Contexts of every container, made into rows of floats by one schema."""
 
-from pfnts.contexts.choosing import describing
 from pfnts.contexts.column import Column, UnseenCategoryWarning
-from pfnts.contexts.files import read_file
+from pfnts.contexts.files import describing, read_file
 from pfnts.contexts.schema import Schema
 from pfnts.contexts.table import Table, plain, read
 

@@ -130,11 +130,9 @@ class Column:
             return self._one_hot(values)
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind == "numeric":
             floats = values.astype(np.float64)
-        elif self.kind == "numeric" and are_texts(values) and (known := _numbers_by_text(values)):
-            floats = np.fromiter(map(known.__getitem__, values), np.float64, len(values))
         else:
             rule = "true, false or missing" if self.kind == "boolean" else self.kind
-            floats = np.array(self._read(values, _READERS[self.kind], rule), dtype=np.float64)
+            floats = self._read(values, _READERS[self.kind], rule)
         for i in np.flatnonzero(np.isinf(floats)).tolist():
             raise self.refused(values, i, "finite or missing (NaN)", "clip or drop the value")
         return floats[:, None]
@@ -154,7 +152,7 @@ class Column:
         return ValueError(f"{where}context column {self.name!r} must be {rule}, got {got}; {words}")
 
     def _one_hot(self, values: Any) -> Matrix:
-        places = np.array(self._read(values, self._place, "a category"), dtype=np.int64)
+        places = self._read(values, self._place, "a category").astype(np.int64)
         block = np.zeros((len(values), self.slots))
         known = np.flatnonzero(places >= 0)
         block[known, places[known]] = 1.0
@@ -178,8 +176,15 @@ class Column:
             return _MISSING
         return None if text is None else _UNSEEN
 
-    def _read(self, values: Any, reader: Callable[[Any], float | None], rule: str) -> list[float]:
+    def _read(self, values: Any, reader: Callable[[Any], float | None], rule: str) -> NDArray[np.float64]:
         """Read every value; the first one that cannot be read is an error."""
+        if are_texts(values):
+            # A file's column says the same few texts over and over, or it is all numbers.
+            distinct = dict.fromkeys(values)
+            bulk: Any = numbers(distinct) if self.kind == "numeric" else None
+            known = dict(zip(distinct, bulk or map(reader, distinct), strict=True))
+            if None not in known.values():
+                return np.fromiter(map(known.__getitem__, values), np.float64, len(values))
         read = each(values, reader)
         if None in read:
             i = read.index(None)
@@ -190,7 +195,7 @@ class Column:
                 raise self.refused(values, i, rule, "give a text or a finite number")
             kind = "categorical" if days(value) is None else "date"
             raise self.refused(values, i, rule, f'declare the column as "{kind}" in schema= if it is one')
-        return read  # type: ignore[return-value]
+        return np.array(read, dtype=np.float64)
 
 
 def categories_of(values: Iterable[Any]) -> list[str]:
@@ -206,18 +211,11 @@ def are_texts(values: Any) -> bool:
 
 
 def each(values: Any, reader: Callable[[Any], T]) -> list[T]:
-    """Read every value of a column."""
+    """Read every value of a column, each distinct text once."""
     if are_texts(values):
-        # A file's column says the same few texts over and over.
         known = {text: reader(text) for text in dict.fromkeys(values)}
         return list(map(known.__getitem__, values))
     return [reader(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
-
-
-def _numbers_by_text(texts: list[str]) -> dict[str, float] | None:
-    distinct = dict.fromkeys(texts)
-    read = numbers(distinct)
-    return None if read is None else dict(zip(distinct, read, strict=True))
 
 
 def _or_missing(reader: Callable[[Any], float | None]) -> Callable[[Any], float | None]:

@@ -1,21 +1,25 @@
-"""Tables in CSV and Parquet files."""
+"""Tables in CSV and Parquet files, and which of their columns describe a row."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import os
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Literal
 
+from pfnts.contexts.inference import IdColumnError, infer_column
+from pfnts.contexts.schema import Schema
 from pfnts.contexts.table import Table, read
 
 _CHUNK = 10_000
 """Lines of a CSV file that are turned into columns at a time."""
+_ID_NAME = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid)$|[a-z](?:Id|ID)$|^(?i:index)?$|^Unnamed: 0$")
 
 
 def read_file(path: str | os.PathLike[str]) -> Table:
@@ -44,6 +48,47 @@ def read_file(path: str | os.PathLike[str]) -> Table:
     if not path.exists():
         raise ValueError(f"{path.name}: file must exist, there is none at {path}")
     return _parquet(path) if path.suffix in (".parquet", ".pq") else _csv(path)
+
+
+def describing(
+    table: Table, names: Iterable[str] | None = None, *, dates: bool = True
+) -> tuple[Schema, dict[str, str]]:
+    """Infer a closed schema of the columns that describe a row, and say why others are left out.
+
+    Ids are left out: texts that hardly repeat, and numbers in a column that is called so.
+
+    Parameters
+    ----------
+    table
+        The whole table.
+    names
+        Candidates; all columns when left out.
+    dates
+        Whether dates describe a row.
+
+    Examples
+    --------
+    >>> table = Table.of({"user_id": [7, 7, 9], "paid": [1, 0, 1], "seen": ["2026-03-01"] * 3})
+    >>> schema, left_out = describing(table, dates=False)
+    >>> schema.features, left_out
+    (('paid',), {'user_id': 'an id', 'seen': 'a date'})
+    """
+    columns, left_out = [], {}
+    for name in table.names if names is None else names:
+        try:
+            column = infer_column(name, table[name], nominal=name in table.nominal, written=table.written)
+        except IdColumnError:
+            left_out[name] = "an id"
+            continue
+        if column.kind == "numeric" and _ID_NAME.search(name):
+            left_out[name] = "an id"
+        elif column.kind == "date" and not dates:
+            left_out[name] = "a date"
+        else:
+            columns.append(column)
+    if not columns:
+        raise ValueError(f"table must have a column that describes its rows, left out are {left_out}")
+    return Schema(tuple(columns)).closed(), left_out
 
 
 def _csv(path: Path) -> Table:

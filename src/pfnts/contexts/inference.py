@@ -23,16 +23,8 @@ class IdColumnError(ValueError):
 def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool = False) -> Column:
     """Guess a column from its values; one without any value is taken for numeric.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    values
-        Its values.
-    nominal
-        Whether the container declares it categorical.
-    written
-        Whether texts stand for values of any kind, as in a CSV file.
+    ``nominal`` columns are declared categorical by their container; where texts are ``written``, as in a CSV
+    file, they may stand for numbers and booleans.
 
     Examples
     --------
@@ -41,10 +33,10 @@ def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool
     """
     if isinstance(values, np.ndarray) and not nominal:
         return Column(name, "boolean" if values.dtype.kind == "b" else "numeric")
-    counts = Counter(values) if are_texts(values) else None
-    if counts and written and not nominal and numbers(counts) is not None:
+    texts = are_texts(values)
+    distinct = list(dict.fromkeys(values) if texts else values)
+    if texts and written and not nominal and numbers(distinct) is not None:
         return Column(name, "numeric")  # the way of a whole file
-    distinct = list(values if counts is None else counts)
     kinds = [kind_of(value, written=written) for value in distinct]
     if None in kinds:
         value = distinct[kinds.index(None)]
@@ -63,7 +55,7 @@ def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool
     if found != ["categorical"]:
         return Column(name, found[0])  # type: ignore[arg-type]
     categories = categories_of(present)
-    rows = len(present) if counts is None else sum(counts[value] for value in present)
+    rows = sum(map(Counter(values).__getitem__, present)) if texts else len(present)
     if len(categories) > MOST_CATEGORIES or (rows >= MANY_ROWS and len(categories) > ALL_DISTINCT * rows):
         raise IdColumnError(
             f"context column {name!r} must hold at most {MOST_CATEGORIES} categories that repeat, got "

@@ -109,22 +109,13 @@ def from_csv(
 def read_table(
     path: str | os.PathLike[str],
     *,
-    target: str | None,
+    target: str | None = None,
     rewards: Mapping[str, str] | None = None,
     drop: Sequence[str] = (),
 ) -> RewardTable:
-    """Read a file; one read before is remembered as long as it does not change.
+    """Read a file, as `from_csv` does; without target and rewards, the last column has the class.
 
-    Parameters
-    ----------
-    path
-        A CSV or Parquet file.
-    target
-        Name of the column with the class; the last one for None.
-    rewards
-        Arms to the columns with what they pay, in place of a target.
-    drop
-        Columns that are left out.
+    A file read before is remembered as long as it does not change.
     """
     path = Path(path)
     version = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else ()
@@ -133,43 +124,29 @@ def read_table(
 
 @lru_cache(maxsize=16)
 def _read(
-    path: Path,
-    target: str | None,
-    rewards: tuple[tuple[str, str], ...],
-    drop: tuple[str, ...],
-    _version: object,
+    path: Path, target: str | None, paid: tuple[tuple[str, str], ...], drop: tuple[str, ...], _version: object
 ) -> RewardTable:
     table = read_file(path)
-    if target is None and not rewards:
-        target = table.names[-1]
-    used = [column for _, column in rewards] if rewards else [str(target)]
     try:
         if not table.n_rows:
             raise ValueError("table must have at least one row, it has column names only")
-        for name in (*used, *drop):
-            if name not in table:
-                what = "drop" if name in drop else "rewards" if rewards else "target"
-                raise ValueError(f"{what} must be one of the columns {list(table.names)}, got {name!r}")
+        used = tuple(column for _, column in paid) or (table.names[-1] if target is None else target,)
+        for argument, names in (("rewards" if paid else "target", used), ("drop", drop)):
+            for name in names:
+                if name not in table:
+                    raise ValueError(
+                        f"{argument} must be one of the columns {list(table.names)}, got {name!r}"
+                    )
         contexts = table.select(name for name in table.names if name not in (*used, *drop))
-        if rewards:
-            return _table(contexts, *_paid(table, dict(rewards)))
-        return class_table(contexts, table[used[0]], target=used[0])
+        if not paid:
+            return class_table(contexts, table[used[0]], target=used[0])
+        return _table(contexts, tuple(arm for arm, _ in paid), _paid(table, used))
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error
 
 
 def class_table(contexts: Table, classes: Sequence[Any], *, target: str) -> RewardTable:
-    """Make a table of contexts and the class of each.
-
-    Parameters
-    ----------
-    contexts
-        One row for each class.
-    classes
-        (n,)
-    target
-        What the classes are called, for errors.
-    """
+    """Make a table of contexts and the class (n,) of each, which errors call ``target``."""
     labels = each(classes, lambda value: None if is_missing(value) else category(value))
     if None in labels:
         raise ValueError(
@@ -189,16 +166,15 @@ def class_table(contexts: Table, classes: Sequence[Any], *, target: str) -> Rewa
     return _table(contexts, arms, np.eye(len(arms), dtype=np.uint8)[codes])
 
 
-def _paid(table: Table, rewards: dict[str, str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    if len(rewards) < 2:
-        raise ValueError(f"rewards must name the columns of at least two arms, got {list(rewards.values())}")
-    paid = np.concatenate([Column(name, "numeric").encode(table[name]) for name in rewards.values()], axis=1)
+def _paid(table: Table, columns: tuple[str, ...]) -> NDArray[np.float64]:
+    if len(columns) < 2:
+        raise ValueError(f"rewards must name the columns of at least two arms, got {list(columns)}")
+    paid = np.concatenate([Column(name, "numeric").encode(table[name]) for name in columns], axis=1)
     for i, k in np.argwhere(np.isnan(paid)).tolist():
         raise ValueError(
-            f"row {i + 1}: column {list(rewards.values())[k]!r} must hold a reward, it is missing; "
-            "drop such rows"
+            f"row {i + 1}: column {columns[k]!r} must hold a reward, it is missing; drop such rows"
         )
-    return tuple(rewards), paid
+    return paid
 
 
 def _table(contexts: Table, arms: tuple[str, ...], rewards: NDArray[Any]) -> RewardTable:

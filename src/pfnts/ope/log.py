@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -152,19 +153,15 @@ class Log:
         return digest.hexdigest()[:16]
 
     def _rows(self, rows: Codes, *, clusters: Codes | None = None) -> Log:
-        if clusters is None and self.clusters is not None:
-            clusters = self.clusters[rows]
-        return replace(
-            self,
-            contexts=self.contexts[rows],
-            actions=self.actions[rows],
-            rewards=self.rewards[rows],
-            propensities=self.propensities[rows],
-            design=None if self.design is None else self.design[rows],
-            clusters=None if clusters is None else numbered(clusters),
-            times=None if self.times is None else self.times[rows],
-            origins=None if self.origins is None else self.origins[rows],
-        )
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        taken: dict[str, Any] = {
+            name: value[rows] for name, value in arrays.items() if isinstance(value, np.ndarray)
+        }
+        if clusters is not None:
+            taken["clusters"] = clusters
+        if "clusters" in taken:
+            taken["clusters"] = numbered(taken["clusters"])
+        return replace(self, **taken)
 
 
 def standardized(X: Matrix) -> Matrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,11 +138,10 @@ def _arms(labels: list[str], roles: Roles) -> tuple[str, ...]:
             )
         return arms
     arms = tuple(str(category(arm)) for arm in roles.propensity)
-    for i, label in enumerate(labels):
-        if label not in arms:
-            raise BadLogError(
-                f"row {i + 1}: action must be one of {list(arms)}, column {roles.action!r} holds {label!r}"
-            )
+    _refuse(
+        [label not in arms for label in labels],
+        lambda i: f"action must be one of {list(arms)}, column {roles.action!r} holds {labels[i]!r}",
+    )
     return arms
 
 
@@ -151,42 +150,42 @@ def _propensities(
 ) -> tuple[Vector, Matrix | None]:
     """Probability (T,) of the action taken, and (T, K) of all where they are known."""
     if isinstance(roles.propensity, str):
-        taken = _numbers(table, roles.propensity)
-        for i in np.flatnonzero(~((taken > 0) & (taken <= 1))).tolist():
-            raise BadLogError(
-                f"row {i + 1}: propensity must be above 0 and at most 1, "
-                f"column {roles.propensity!r} holds {taken[i]:g}"
-            )
+        taken, column = _numbers(table, roles.propensity), roles.propensity
+        _refuse(
+            ~((taken > 0) & (taken <= 1)),
+            lambda i: f"propensity must be above 0 and at most 1, column {column!r} holds {taken[i]:g}",
+        )
         return taken, None
-    rows = len(actions)
-    design = np.empty((rows, len(arms)))
+    design = np.empty((len(actions), len(arms)))
     for k, value in enumerate(roles.propensity.values()):
         design[:, k] = _numbers(table, value) if isinstance(value, str) else float(value)
-    constant = all(not isinstance(value, str) for value in roles.propensity.values())
-    for i in np.flatnonzero(~((design >= 0) & (design <= 1)).all(1)).tolist():
-        raise BadLogError(
-            f"{_where(i, constant)}propensities must be between 0 and 1, got {_listed(design[i])}"
-        )
-    for i in np.flatnonzero(np.abs(design.sum(1) - 1) > _SUM).tolist():
-        raise BadLogError(
-            f"{_where(i, constant)}propensities must sum to one over the actions {list(arms)}, "
-            f"{_listed(design[i])} sum to {design[i].sum():g}"
-        )
-    taken = np.asarray(design[np.arange(rows), actions], dtype=np.float64)
-    for i in np.flatnonzero(taken == 0).tolist():
-        raise BadLogError(
-            f"row {i + 1}: propensity of the action taken, {arms[actions[i]]!r}, must be above 0, "
-            f"the propensities of {list(arms)} are {_listed(design[i])}"
-        )
+    _refuse(
+        ~((design >= 0) & (design <= 1)).all(1),
+        lambda i: f"propensities must be between 0 and 1, got {_listed(design[i])}",
+    )
+    _refuse(
+        np.abs(design.sum(1) - 1) > _SUM,
+        lambda i: f"propensities must sum to one over the actions {list(arms)}, got {_listed(design[i])}",
+    )
+    taken = np.asarray(design[np.arange(len(actions)), actions], dtype=np.float64)
+    _refuse(
+        taken == 0,
+        lambda i: (
+            f"propensity of the action taken, {arms[actions[i]]!r}, must be above 0, the propensities "
+            f"of {list(arms)} are {_listed(design[i])}"
+        ),
+    )
     return taken, design
-
-
-def _where(i: int, constant: bool) -> str:
-    return "" if constant else f"row {i + 1}: "
 
 
 def _listed(values: Vector) -> str:
     return ", ".join(f"{value:g}" for value in values)
+
+
+def _refuse(bad: Any, words: Callable[[int], str]) -> None:
+    """Raise an error about the first row that is bad."""
+    for i in np.flatnonzero(bad).tolist():
+        raise BadLogError(f"row {i + 1}: {words(i)}")
 
 
 def _check_sorted(moments: Any, times: Vector, clusters: Any, roles: Roles) -> None:
