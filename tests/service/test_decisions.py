@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pfnts.policies import LinTS
+from pfnts.service import decisions
 from pfnts.service.decisions import decide as decide_directly
 from pfnts.service.live import LiveExperiment
 from pfnts.service.rewards import reward as hand_in
@@ -149,6 +150,29 @@ def test_a_reward_of_a_removed_arm_is_learned_and_the_arm_is_never_chosen_again(
         ask.settle()
         seen = {decide(ask, f"f{i}", x=i / 12).json()["arm"] for i in range(20)}
         assert "d" in seen, "a new arm is tried"
+
+
+@pytest.mark.parametrize("change", ["add", "remove another", "remove the chosen"])
+def test_arms_that_change_between_an_answer_and_its_storage_do_no_harm(address, change):
+    with asking(address) as ask:
+        shop(ask, arms=[{"id": arm} for arm in "abcd"])
+        request = DecisionRequest(decision_id="d1", context=context(), eligible=["b", "c"])
+        asked = decisions._Asked(ask.engine.experiment("shop"), request, "d1")
+        [draft] = ask.run([decisions._draft(ask.engine, asked)])
+        chosen = draft.data["event"]["arm"]
+        if change == "add":
+            ask.post("/shop/arms", {"id": "e"})
+        else:
+            arm = chosen if change == "remove the chosen" else {"b": "c", "c": "b"}[chosen]
+            assert ask("DELETE", f"/v1/experiments/shop/arms/{arm}").status_code == 200
+        [[record]] = ask.run([decisions.write(ask.engine, [draft])])
+        assert record.data["event"] == draft.data["event"], "what was served is what is stored"
+        assert reward(ask, "d1").json()["status"] == "learned"
+        live = ask.settle()
+        assert live.broken is None
+        learned = [e.id for e in live.version.policy.events if e.kind == "rewarded"]
+        assert learned == ([] if change == "remove the chosen" else ["d1"])
+        assert decide(ask, "d2").status_code == 200
 
 
 def test_a_decision_can_be_recomputed_from_the_log_up_to_its_position(address):

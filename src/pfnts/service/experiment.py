@@ -160,7 +160,21 @@ class ExperimentState:
         cell.entropy += entropy([share for _, share in data["event"]["propensities"]])
         self.groups.setdefault(made.group, Cell()).decisions += 1
         self.recent.append(record)
-        return [from_dict({**data["event"], "context": record.context})] if made.learnable else []
+        return [self._for_policy(record)] if made.learnable else []
+
+    def _for_policy(self, record: Record) -> Event:
+        """The event of a decision as the policy wants it: about the arms that are there at its position.
+
+        Another arm may have been added or removed after the model answered and before that was stored.
+        """
+        event, shares = record.data["event"], dict(record.data["event"]["propensities"])
+        eligible = event["eligible"]
+        if shares.keys() != set(self.arms) or eligible is not None:
+            event = event | {
+                "propensities": [[arm, shares.get(arm, 0.0)] for arm in self.arms],
+                "eligible": eligible and [arm for arm in eligible if arm in self.arms],
+            }
+        return from_dict({**event, "context": record.context})
 
     def _settled(self, record: Record) -> list[Event]:
         made = self.decisions[record.id]
