@@ -10,11 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from numpy.random import Generator
 
 from pfnts.experiments import Job, PolicySpec, Run, RunSpec, RunStore
 from pfnts.experiments.jobs import code_fingerprint
 from pfnts.simulation import Trajectory
+
+# How long an example takes says more about what else runs than about the code.
+settings.register_profile("pfnts", deadline=None)
+settings.load_profile("pfnts")
 
 
 @pytest.fixture

@@ -112,7 +112,10 @@ def slow_points(n: int, arms: list[int], refresh: float, early: list[int]) -> in
             last = t
             point = 4
             while point <= t:
-                point = max(point + 1, int(np.floor(refresh * point)))
+                exact = max(point + 1, int(np.floor(refresh * point)))
+                # Rounded down to the largest power of two, up to 64, that is at most a quarter of the step.
+                fits = [u for u in (1, 2, 4, 8, 16, 32, 64) if u == 1 or 4 * u <= exact - point]
+                point = exact - exact % fits[-1]
             following = point
     return last
 

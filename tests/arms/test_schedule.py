@@ -19,11 +19,22 @@ def points(n: int, refresh: float) -> list[int]:
 
 
 @given(st.integers(3, 5000), st.floats(1.01, 8.0))
-def test_points_grow_by_no_more_than_the_factor(n: int, refresh: float) -> None:
+def test_points_grow_by_the_factor_rounded_down_by_less_than_a_quarter_of_a_step(
+    n: int, refresh: float
+) -> None:
     found = points(n, refresh)
     assert found[0] == 3
     for before, after in pairwise(found[1:]):
-        assert after == max(before + 1, math.floor(refresh * before))
+        exact = max(before + 1, math.floor(refresh * before))
+        assert exact - (exact - before) / 4 < after <= exact
+        # The largest power of two up to 64 that is at most a quarter of the step.
+        unit = max(u for u in (1, 2, 4, 8, 16, 32, 64) if u == 1 or 4 * u <= exact - before)
+        assert after % unit == 0
+        assert exact - after < unit
+
+
+def test_long_steps_end_where_a_cache_has_no_tail() -> None:
+    assert all(point % 64 == 0 for point in points(100_000, 1.5) if point > 1000)
 
 
 @given(st.integers(4, 5000))

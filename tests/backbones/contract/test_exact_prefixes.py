@@ -27,11 +27,13 @@ def sizes_for(name: str) -> list[int]:
     return [1, 7, 40, 169] if name in ("tabicl", "tabpfn") else SIZES
 
 
-def assert_same(one: Prediction, other: Prediction) -> None:
-    np.testing.assert_array_equal(one.means, other.means)
-    np.testing.assert_array_equal(one.quantiles, other.quantiles)
+def assert_same(name: str, one: Prediction, other: Prediction) -> None:
+    """To the last bit; in closed forms products round as the rows happen to lie in memory."""
+    rtol = 1e-11 if name == "linear" else 0.0
+    np.testing.assert_allclose(one.means, other.means, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(one.quantiles, other.quantiles, rtol=rtol, atol=rtol)
     if one.mean_sd is not None:
-        np.testing.assert_array_equal(one.mean_sd, other.mean_sd)
+        np.testing.assert_allclose(one.mean_sd, other.mean_sd, rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("columns", [5, 200])
@@ -47,6 +49,7 @@ def test_later_rows_do_not_reach_back(name: str, backbone: Backbone, rng: Genera
         disturbed.predict(queries[:1], sizes=[ROWS])
         undisturbed = backbone.sequence(X[:t], y[:t])
         assert_same(
+            name,
             disturbed.predict(queries, sizes=[t], levels=LEVELS),
             undisturbed.predict(queries, sizes=[t], levels=LEVELS),
         )
@@ -68,6 +71,7 @@ def test_how_rows_came_and_what_was_asked_changes_nothing(
     t = data.draw(st.integers(1, 100))
     undisturbed = backbone.sequence(X[:t], y[:t])
     assert_same(
+        name,
         sequence.predict(queries, sizes=[t], levels=LEVELS),
         undisturbed.predict(queries, sizes=[t], levels=LEVELS),
     )
