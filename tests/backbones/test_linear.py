@@ -176,15 +176,19 @@ def test_constant_target_has_a_width_of_its_own_size(rng: Generator) -> None:
 def test_posteriors_can_be_computed_from_it(rng: Generator) -> None:
     X, y, queries = data(rng)
     sequence = LinearBackbone().sequence(X, y)
-    assert SubCLT().posterior(sequence, queries).mean.shape == (6,)
-    assert (PredictiveCLT().posterior(sequence, queries).variance > 0).all()
+    for estimator in (SubCLT(), PredictiveCLT()):
+        asked = estimator.asks(sequence.size)
+        answer = sequence.predict(queries, sizes=asked.sizes, levels=asked.levels)
+        posterior = estimator.posterior(answer, size=sequence.size, reward_variance=1.0)
+        assert posterior.mean.shape == (6,)
+        assert (posterior.variance > 0).all()
 
 
 def test_long_wide_history_stays_small_in_memory(rng: Generator) -> None:
     X, y = rng.standard_normal((10_000, 50)), rng.standard_normal(10_000)
     tracemalloc.start()
     sequence = LinearBackbone().sequence(X, y)
-    SubCLT().posterior(sequence, X[:5])
+    sequence.predict(X[:5], sizes=SubCLT().asks(10_000).sizes)
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 10 * X.nbytes
