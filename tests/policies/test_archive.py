@@ -588,10 +588,10 @@ def test_members_of_other_names_are_not_unpacked(version: int, saved: Path) -> N
         saved.write_bytes((SAVED / "0.1-pfn-ts-linear.npz").read_bytes())
     before = list(map(to_dict, PFNTS.load(saved).events))
     bomb(saved, "extra.npy", bytes(1 << 20), 100)
-    start = time.perf_counter()
+    start = time.process_time()
     little_memory(lambda: PFNTS.load(saved))
     assert list(map(to_dict, PFNTS.load(saved).events)) == before
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 LINE = b'{"kind": "observed", "context": [0], "arm": 0, "value": 0}\n'

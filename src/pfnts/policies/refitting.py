@@ -20,7 +20,7 @@ from pfnts.posterior import GaussianPosterior
 M = TypeVar("M")
 Arms = NDArray[np.int64]
 
-REFRESH = 1.14
+REFRESH = 1.15
 """Refits 56 times from 10 to 10,000 rows; the paper's rule, whenever ceil(8 ln t) grows, refits 55 times."""
 
 
