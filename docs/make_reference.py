@@ -20,6 +20,7 @@ PACKAGES = (
     "pfnts.simulation",
     "pfnts.ope",
     "pfnts.experiments",
+    "pfnts.service",
     "pfnts.reproduction",
 )
 PAGE = Path(__file__).parent / "reference.md"

@@ -59,9 +59,10 @@ def test_ope_reads_the_export_and_agrees_with_what_was_earned(tmp_path):
     assert log.rounds == len(earned)
     np.testing.assert_allclose(log.rewards, earned)
     estimate = dr(log, log.design)
-    low, high = estimate.interval()
+    # Arms are drawn from the secret of the store, another one in each run: hence the wide interval.
+    low, high = estimate.interval(0.9999)
     assert low <= earned.mean() <= high
-    assert high - low < 1
+    assert estimate.standard_error < 0.12
 
 
 def test_the_command_line_exports_checks_and_manages_keys(tmp_path):
