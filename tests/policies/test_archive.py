@@ -237,10 +237,10 @@ def test_forged_files_of_version_0_1_are_refused(
 ) -> None:
     evil(tmp_path, monkeypatch)
     path = old(OLD_FORGERIES[how], "0.1-pfn-ts-linear.npz", tmp_path / "old")
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ValueError, match="must"):
         PFNTS.load(path)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert "evil" not in sys.modules
 
 
@@ -532,10 +532,10 @@ def test_forgeries_are_refused(
 ) -> None:
     evil(tmp_path, monkeypatch)
     forged(saved, FORGERIES[how])
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ValueError, match="must"):
         PFNTS.load(saved)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert "evil" not in sys.modules
 
 
@@ -618,9 +618,9 @@ def test_zip_bombs_of_today_are_refused(member: str, chunk: bytes, times: int, t
             archive.writestr(name, content)
     bomb(path, member, chunk, times)
     assert path.stat().st_size < 5 << 20
-    start = time.perf_counter()
+    start = time.process_time()
     little_memory(lambda: refused(path))
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("shape", ["(7864320,)", "(1000000000000,)", "(-4,)", "(4, " * 50 + ")" * 50])

@@ -21,7 +21,7 @@ M = TypeVar("M")
 Arms = NDArray[np.int64]
 
 REFRESH = 1.15
-"""Refits 56 times from 10 to 10,000 rows; the paper's rule, whenever ceil(8 ln t) grows, refits 55 times."""
+"""Refits 55 times from 10 to 10,000 rows, as often as the rule of the paper: whenever ceil(8 ln t) grows."""
 
 
 @dataclass
