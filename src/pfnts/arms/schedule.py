@@ -27,7 +27,7 @@ def next_refresh(n: int, refresh: float) -> int:
     >>> while points[-1] < 900:
     ...     points.append(next_refresh(points[-1], 1.5))
     >>> points[1:]
-    [3, 4, 6, 9, 13, 19, 28, 42, 60, 88, 128, 192, 288, 432, 640, 960]
+    [3, 4, 6, 9, 13, 19, 28, 42, 60, 88, 128, 192, 288, 416, 608, 896, 1344]
     """
     if n < FIRST_POSTERIOR:
         return FIRST_POSTERIOR

@@ -59,7 +59,7 @@ class Policy(EventFold):
     >>> policy = Uniform(arms=["none", "standard"])
     >>> decision = policy.decide([0.5, 1.0], rng=np.random.default_rng(0))
     >>> decision.arm, decision.propensities
-    ('standard', array([0.5, 0.5]))
+    ('none', array([0.5, 0.5]))
     >>> policy.update(decision, reward=1.0)
     'learned'
     """
