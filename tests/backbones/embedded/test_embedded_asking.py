@@ -98,8 +98,8 @@ class HeadThatKnowsTheMean(torch.nn.Module):
         super().__init__()
         self.head = head
 
-    def forward(self, h: torch.Tensor, opinions: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        mean, quantiles = self.head(h, opinions)[:2]
+    def forward(self, h: torch.Tensor, base_predictions: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        mean, quantiles = self.head(h, base_predictions)[:2]
         return mean, quantiles, torch.full_like(mean, -1.0)
 
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from pfnts.backbones.embedded import inputs
-from pfnts.backbones.embedded.dice import Dice
+from pfnts.backbones.embedded.device_rng import DeviceRng
 
 
 def test_codes_differ_from_what_they_are_worth_and_other_columns_do_not() -> None:
-    shown, view = inputs.draw_inputs(64, 200, 8, dice=Dice(1))
+    shown, view = inputs.draw_inputs(64, 200, 8, rng=DeviceRng(1))
     assert shown.shape == view.shape == (64, 200, 8)
     stacked = torch.stack([shown, view]).permute(1, 3, 0, 2).flatten(0, 1)  # (tables * columns, 2, rows)
     varied = stacked[stacked.std(-1).amin(1) > 0.01]
@@ -25,12 +25,12 @@ def test_columns_made_of_hidden_causes_have_near_neighbours(seed: int) -> None:
         X = inputs.standardise(X)
         return torch.cdist(X, X).add_(1e9 * torch.eye(400)).amin(2).median(1).values
 
-    made = nearest(inputs.draw_manifold(16, 400, 12, dice=Dice(seed))[0])
-    assert made.median() < 0.8 * nearest(Dice(seed).normal(16, 400, 12)).median()
+    made = nearest(inputs.draw_manifold(16, 400, 12, rng=DeviceRng(seed))[0])
+    assert made.median() < 0.8 * nearest(DeviceRng(seed).normal(16, 400, 12)).median()
 
 
 def test_single_cells_of_some_tables_lie_far_out() -> None:
-    X = Dice(0).normal(400, 100, 3)
-    far = inputs.spoil(X, dice=Dice(1)) != X
+    X = DeviceRng(0).normal(400, 100, 3)
+    far = inputs.spoil(X, rng=DeviceRng(1)) != X
     assert 0.02 < far.flatten(1).any(1).float().mean() < 0.15
     assert far.float().mean() < 0.001

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from pfnts.backbones.embedded.model import Architecture, CausalPFN, attend
-from pfnts.backbones.embedded.regressions import opinions_on
+from pfnts.backbones.embedded.regressions import base_predictions_of
 
 Table = tuple[Tensor, Tensor, Tensor]
 
@@ -21,7 +21,7 @@ def ask(
     network: CausalPFN, X: Tensor, y: Tensor, identity: Tensor, asked: int = 39
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What is said of the last rows, each from the rows before it."""
-    return network(X, y, identity, opinions_on(X, y), asked=asked)
+    return network(X, y, identity, base_predictions_of(X, y), asked=asked)
 
 
 @pytest.mark.parametrize("row", [1, 7, 31, 38])
@@ -57,11 +57,11 @@ def test_rows_asked_for_do_not_influence_each_other(small_network: CausalPFN) ->
 
 def test_rows_asked_for_together_see_the_rows_before_the_first(small_network: CausalPFN) -> None:
     X, y, identity = table(5)
-    opinions = opinions_on(X, y, asked=6)
-    together = small_network(X, y, identity, opinions, asked=6, together=True)
+    base_predictions = base_predictions_of(X, y, asked=6)
+    together = small_network(X, y, identity, base_predictions, asked=6, together=True)
     for row in range(34, 40):
         rows = [*range(34), row]
-        alone = small_network(X[:, rows], y[:, rows], identity, opinions[:, rows], asked=1)
+        alone = small_network(X[:, rows], y[:, rows], identity, base_predictions[:, rows], asked=1)
         for one, many in zip(alone, together, strict=True):
             torch.testing.assert_close(one[:, 0], many[:, row - 34], atol=1e-5, rtol=0)
 

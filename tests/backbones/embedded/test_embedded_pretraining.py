@@ -15,10 +15,10 @@ import torch
 
 from pfnts.backbones.embedded import pretraining
 from pfnts.backbones.embedded.backbone import load_network
-from pfnts.backbones.embedded.dice import Dice
+from pfnts.backbones.embedded.device_rng import DeviceRng
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.pretraining import Progress, Recipe, pretrain
-from pfnts.backbones.embedded.regressions import opinions_on
+from pfnts.backbones.embedded.regressions import base_predictions_of
 from pfnts.experiments.training_scores import training_scores
 
 TINY = Architecture(cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, keys=1, layers=1)
@@ -49,8 +49,8 @@ def stored(out: Path) -> dict[str, object]:
 
 @pytest.mark.usefixtures("clock")
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
-    tables = pretraining.draw_tables(64, 64, 3, dice=Dice(77), groups=16)
-    lesson = pretraining.Lesson.of(tables, asked=32, known=16, together=False)
+    tables = pretraining.draw_tables(64, 64, 3, rng=DeviceRng(77), groups=16)
+    minibatch = pretraining.Minibatch.of(tables, asked=32, known=16, together=False)
     torch.manual_seed(RECIPE.seed)
     fresh = CausalPFN(TINY)
     rows: list[dict[str, object]] = []
@@ -58,7 +58,7 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
     trained = pretrain(tmp_path, RECIPE, architecture=TINY, score=score, report=rows.append, report_every=30)
     with torch.no_grad():
         before, after = (
-            float(pretraining.training_loss(network, lesson, Dice(1))) for network in (fresh, trained)
+            float(pretraining.training_loss(network, minibatch, DeviceRng(1))) for network in (fresh, trained)
         )
     assert after < 0.9 * before
     assert [row["step"] for row in rows] == [20, 50, 80]
@@ -158,20 +158,24 @@ def test_true_standard_deviation_of_the_mean_has_the_least_loss() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_lessons_are_normalised_as_histories_are_in_use(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minibatches_are_normalised_as_histories_are_in_use(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[int, int, int, bool]] = []
-    of = pretraining.Lesson.of
+    of = pretraining.Minibatch.of
 
-    def noted(tables: pretraining.Tables, *, asked_: int, known: int, together: bool) -> pretraining.Lesson:
+    def noted(
+        tables: pretraining.Tables, *, asked_: int, known: int, together: bool
+    ) -> pretraining.Minibatch:
         asked.append((tables.X.shape[1], asked_, known, together))
         return of(tables, asked=asked_, known=known, together=together)
 
     monkeypatch.setattr(
-        pretraining.Lesson, "of", staticmethod(lambda t, *, asked, **rest: noted(t, asked_=asked, **rest))
+        pretraining.Minibatch, "of", staticmethod(lambda t, *, asked, **rest: noted(t, asked_=asked, **rest))
     )
     for lengths in ((0,), (64,), (256,)):
         recipe = replace(RECIPE, lengths=lengths, length_weights=(1.0,))
-        pretraining.draw_lessons(recipe, Dice(seed))
+        pretraining.draw_minibatches(recipe, DeviceRng(seed))
     for rows, queries, known, together in asked:
         if together:
             assert known == rows - queries < 32
@@ -190,21 +194,23 @@ def test_held_out_scores_know_a_trained_network_from_a_fresh_one(small_network: 
 
 def test_every_table_is_used_as_often_as_the_recipe_says() -> None:
     recipe = replace(RECIPE, steps_per_draw=4, uses=3, shapes_at_once=1)
-    seen = Counter(id(lesson) for lesson in islice(pretraining.lessons(recipe, Dice(0), Progress()), 12))
+    seen = Counter(
+        id(minibatch) for minibatch in islice(pretraining.minibatches(recipe, DeviceRng(0), Progress()), 12)
+    )
     assert sorted(seen.values()) == [3, 3, 3, 3]
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_opinions_of_a_lesson_are_those_of_its_own_tables(
+def test_base_predictions_of_a_minibatch_are_those_of_its_own_tables(
     together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = pretraining.draw_tables(8, 20, 3, dice=Dice(1), groups=2)
+    tables = pretraining.draw_tables(8, 20, 3, rng=DeviceRng(1), groups=2)
     monkeypatch.setattr(pretraining, "MATRICES", 3 * 24**2)  # regressions of three tables at a time
-    whole = pretraining.Lesson.of(tables, asked=4, known=8, together=together)
-    for lesson in whole.parts(4):
-        expected = opinions_on(lesson.X, lesson.y, asked=4 if together else 1)
-        torch.testing.assert_close(lesson.opinions, expected, atol=1e-4, rtol=1e-4)
-        assert lesson.again.shape[1] == len(lesson.X) == 2
+    whole = pretraining.Minibatch.of(tables, asked=4, known=8, together=together)
+    for minibatch in whole.parts(4):
+        expected = base_predictions_of(minibatch.X, minibatch.y, asked=4 if together else 1)
+        torch.testing.assert_close(minibatch.base_predictions, expected, atol=1e-4, rtol=1e-4)
+        assert minibatch.again.shape[1] == len(minibatch.X) == 2
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -212,7 +218,7 @@ def test_compiled_parts_give_the_same_loss(together: bool) -> None:
     network = CausalPFN(TINY)
     compiled = copy.deepcopy(network)
     pretraining.compile_parts(compiled, backend="eager")
-    tables = pretraining.draw_tables(8, 20, 3, dice=Dice(1), groups=2)
-    lesson = pretraining.Lesson.of(tables, asked=4, known=8, together=together)
-    one, other = (pretraining.training_loss(net, lesson, Dice(2)) for net in (network, compiled))
+    tables = pretraining.draw_tables(8, 20, 3, rng=DeviceRng(1), groups=2)
+    minibatch = pretraining.Minibatch.of(tables, asked=4, known=8, together=together)
+    one, other = (pretraining.training_loss(net, minibatch, DeviceRng(2)) for net in (network, compiled))
     torch.testing.assert_close(one, other)

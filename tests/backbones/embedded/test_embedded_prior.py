@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from pfnts.backbones.embedded import prior
-from pfnts.backbones.embedded.dice import Dice
+from pfnts.backbones.embedded.device_rng import DeviceRng
 
 
 @pytest.mark.parametrize("features", [1, 2, 5, 40])
 @pytest.mark.parametrize("seed", range(3))
 def test_tables_have_their_shapes_and_are_finite(features: int, seed: int) -> None:
-    tables = prior.draw_tables(16, 32, features, dice=Dice(seed), groups=8, draws=3)
+    tables = prior.draw_tables(16, 32, features, rng=DeviceRng(seed), groups=8, draws=3)
     assert tables.X.shape == (16, 32, features)
     assert tables.y.shape == tables.mean.shape == (16, 32)
     assert tables.again.shape == (3, 16, 32)
@@ -20,42 +20,42 @@ def test_tables_have_their_shapes_and_are_finite(features: int, seed: int) -> No
 
 
 def test_one_seed_gives_one_batch() -> None:
-    one, other = (prior.draw_tables(8, 16, 4, dice=Dice(3)) for _ in range(2))
+    one, other = (prior.draw_tables(8, 16, 4, rng=DeviceRng(3)) for _ in range(2))
     assert torch.equal(one.y, other.y)
-    assert not torch.equal(one.y, prior.draw_tables(8, 16, 4, dice=Dice(4)).y)
+    assert not torch.equal(one.y, prior.draw_tables(8, 16, 4, rng=DeviceRng(4)).y)
 
 
 def test_further_rewards_are_those_of_the_same_table() -> None:
-    tables = prior.draw_tables(16, 64, 4, dice=Dice(2), draws=200)
+    tables = prior.draw_tables(16, 64, 4, rng=DeviceRng(2), draws=200)
     error = (tables.again.mean((0, 2)) - tables.mean.mean(1)).abs()
     spread = tables.again.std(0).mean(1)
     assert (error < 0.2 * spread + 1e-3).all()
 
 
 def test_adaptive_choice_raises_the_later_rewards() -> None:
-    value = Dice(0).normal(64, 512)
-    chosen = prior.choose_rows(value, dice=Dice(1))
+    value = DeviceRng(0).normal(64, 512)
+    chosen = prior.choose_rows(value, rng=DeviceRng(1))
     assert (chosen % 256 == torch.arange(256)).all()
     taken = value.gather(1, chosen)
     assert taken[:, 192:].mean() > taken[:, :64].mean() + 0.1
 
 
 def test_arms_are_one_hot_columns_of_their_own() -> None:
-    arm = prior.draw_arms(8, 200, 4, dice=Dice(0))
+    arm = prior.draw_arms(8, 200, 4, rng=DeviceRng(0))
     assert arm.shape == (8, 200)
     assert set(arm.unique().tolist()) == {0, 1, 2, 3}
-    value = prior.arm_values(Dice(1).normal(8, 200, 3), arm, 4, dice=Dice(2))
+    value = prior.arm_values(DeviceRng(1).normal(8, 200, 3), arm, 4, rng=DeviceRng(2))
     assert value.shape == (8, 200)
     assert torch.isfinite(value).all()
 
 
 def test_arms_may_share_a_function_or_not() -> None:
     # The same contexts under two arms: in some tables the worths move together, in others they do not.
-    view = Dice(0).normal(200, 60, 4).repeat(1, 2, 1)
+    view = DeviceRng(0).normal(200, 60, 4).repeat(1, 2, 1)
     arm = torch.cat([torch.zeros(200, 60), torch.ones(200, 60)], 1).long()
     together = []
     for seed in range(4):
-        first, second = prior.arm_values(view, arm, 2, dice=Dice(seed)).chunk(2, 1)
+        first, second = prior.arm_values(view, arm, 2, rng=DeviceRng(seed)).chunk(2, 1)
         together += [
             float(torch.corrcoef(torch.stack(pair))[0, 1]) for pair in zip(first, second, strict=True)
         ]
@@ -64,8 +64,8 @@ def test_arms_may_share_a_function_or_not() -> None:
 
 
 def test_only_some_cells_of_some_tables_are_hidden() -> None:
-    X, value = Dice(0).normal(400, 50, 6), Dice(1).normal(400, 50)
-    hidden = torch.isnan(prior.hide_cells(X, value, dice=Dice(2)))
+    X, value = DeviceRng(0).normal(400, 50, 6), DeviceRng(1).normal(400, 50)
+    hidden = torch.isnan(prior.hide_cells(X, value, rng=DeviceRng(2)))
     tables = hidden.flatten(1).any(1).float().mean()
     assert 0.05 < tables < 0.3
     assert hidden.float().mean((1, 2)).max() < 0.5
@@ -74,15 +74,15 @@ def test_only_some_cells_of_some_tables_are_hidden() -> None:
 def test_tables_in_which_the_context_does_not_matter_occur() -> None:
     flat = []
     for seed in range(6):
-        dice = Dice(seed)
-        _, _, reward = prior.draw_rarities(16, 64, 5, dice=dice, noise=False)
+        rng = DeviceRng(seed)
+        _, _, reward = prior.draw_rarities(16, 64, 5, rng=rng, noise=False)
         flat += (reward.mean.amax(1) - reward.mean.amin(1) == 0).tolist()
     assert 0.1 < sum(flat) / len(flat) < 0.9
 
 
 def test_rows_around_a_level_have_the_levels_of_their_arms_as_means() -> None:
     for seed in range(4):
-        shown, level, reward = prior.draw_rarities(8, 64, 5, dice=Dice(seed), noise=True)
+        shown, level, reward = prior.draw_rarities(8, 64, 5, rng=DeviceRng(seed), noise=True)
         assert torch.equal(reward.mean, level)
         assert all(len(row.unique()) <= 4 for row in level)
         assert shown.shape == (8, 64, 5)

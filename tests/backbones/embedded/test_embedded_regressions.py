@@ -14,8 +14,8 @@ from pfnts.backbones.embedded.regressions import (
     PENALTIES,
     REGRESSIONS,
     Regressions,
+    base_predictions_of,
     halvings,
-    opinions_on,
     refit_sizes,
 )
 
@@ -27,7 +27,7 @@ def rows(seed: int, *, n: int = 120, features: int = 3) -> tuple[torch.Tensor, t
 
 
 @pytest.mark.parametrize("row", [1, 15, 16, 40, 119])
-def test_opinions_equal_scikit_learn_on_the_rows_before(row: int) -> None:
+def test_base_predictions_equal_scikit_learn_on_the_rows_before(row: int) -> None:
     X, y = rows(row)
     said = Regressions().extend(X, y)
     x = X[1].numpy()
@@ -50,7 +50,9 @@ def test_growing_in_pieces_equals_at_once() -> None:
     said = [pieces.extend(X[:, a:b], y[:, a:b]) for a, b in pairwise(cuts)]
     torch.testing.assert_close(torch.cat(said, 1), at_once, atol=1e-10, rtol=0)
     for size in (0, 1, 7, 13, 30, 52, 120):
-        torch.testing.assert_close(pieces.opinions(X, [size]), whole.opinions(X, [size]), atol=1e-10, rtol=0)
+        torch.testing.assert_close(
+            pieces.base_predictions(X, [size]), whole.base_predictions(X, [size]), atol=1e-10, rtol=0
+        )
 
 
 def test_asking_later_gives_what_was_said_then() -> None:
@@ -58,16 +60,18 @@ def test_asking_later_gives_what_was_said_then() -> None:
     regressions = Regressions()
     said = regressions.extend(X, y)
     for row in (0, 5, 77):
-        torch.testing.assert_close(regressions.opinions(X[:, row : row + 1], [row])[:, 0], said[:, row])
+        torch.testing.assert_close(
+            regressions.base_predictions(X[:, row : row + 1], [row])[:, 0], said[:, row]
+        )
 
 
-def test_opinions_on_far_contexts_and_with_missing_cells_stay_finite() -> None:
+def test_base_predictions_of_far_contexts_and_with_missing_cells_stay_finite() -> None:
     X, y = rows(2)
     X[:, 3, 1] = torch.nan
     regressions = Regressions()
     regressions.extend(X, y)
     far = torch.full((2, 1, 3), 8.0, dtype=torch.float64)
-    assert regressions.opinions(far, [120]).abs().max() <= LIMIT
+    assert regressions.base_predictions(far, [120]).abs().max() <= LIMIT
     assert torch.isfinite(regressions.extend(X, y)).all()
 
 
@@ -89,15 +93,19 @@ def test_a_fork_and_its_original_grow_apart() -> None:
     twin = Regressions()
     order = [*range(50), *range(80, 120)]
     twin.extend(X[:, order], y[:, order])
-    torch.testing.assert_close(fork.opinions(X, [90]), twin.opinions(X, [90]), atol=1e-9, rtol=0)
-    torch.testing.assert_close(original.opinions(X, [33, 70]), alone.opinions(X, [33, 70]), atol=1e-9, rtol=0)
+    torch.testing.assert_close(
+        fork.base_predictions(X, [90]), twin.base_predictions(X, [90]), atol=1e-9, rtol=0
+    )
+    torch.testing.assert_close(
+        original.base_predictions(X, [33, 70]), alone.base_predictions(X, [33, 70]), atol=1e-9, rtol=0
+    )
 
 
 def test_rows_asked_for_teach_nothing() -> None:
     X, y = rows(5)
     changed = y.clone()
     changed[:, 100:] += 5.0
-    assert torch.equal(opinions_on(X, y, asked=20), opinions_on(X, changed, asked=20))
+    assert torch.equal(base_predictions_of(X, y, asked=20), base_predictions_of(X, changed, asked=20))
 
 
 @pytest.mark.parametrize("row", [1, 30, 119])
@@ -138,7 +146,7 @@ def evidence(Z: np.ndarray, y: np.ndarray, penalty: float) -> float:
 
 
 @pytest.mark.parametrize("row", [1, 12, 50, 119])
-def test_thirteenth_opinion_averages_the_others_by_their_evidence(row: int) -> None:
+def test_thirteenth_base_prediction_averages_the_others_by_their_evidence(row: int) -> None:
     X, y = rows(row)
     regressions = Regressions()
     said = regressions.extend(X, y)[1, row].numpy()

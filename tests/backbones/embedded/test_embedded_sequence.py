@@ -13,7 +13,7 @@ from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
-from pfnts.backbones.embedded.regressions import opinions_on
+from pfnts.backbones.embedded.regressions import base_predictions_of
 from pfnts.backbones.embedded.sequence import EmbeddedSequence, basis_of
 
 SIZES = [1, 2, 7, 16, 31, 32, 40, 64, 79, 80, 90]
@@ -36,8 +36,8 @@ def test_answers_agree_with_the_pass_used_in_training(small_network: CausalPFN, 
         for i, query in enumerate(Q):
             rows = norm.contexts(torch.from_numpy(np.vstack([X[:size], query])))[None].float()
             targets = norm.targets(torch.from_numpy(np.append(y[:size], 0.0)))[None].float()
-            opinions = opinions_on(rows.double(), targets.double())
-            mean, quantiles, log_sd = small_network(rows, targets, identity, opinions, asked=1)
+            base_predictions = base_predictions_of(rows.double(), targets.double())
+            mean, quantiles, log_sd = small_network(rows, targets, identity, base_predictions, asked=1)
             assert said.mean_sd[i] == pytest.approx(float(log_sd.exp() * norm.y_scale), rel=1e-4)
             median = quantiles[0, 0].sort().values[49]
             for found, expected in ((said.means[0, i], mean), (said.quantiles[0, i], median)):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
-from pfnts.backbones.embedded.regressions import opinions_on
+from pfnts.backbones.embedded.regressions import base_predictions_of
 
 
 @torch.inference_mode()
@@ -36,7 +36,7 @@ def predict_after(
         shown.float(),
         targets.float(),
         identity.to(X.device).expand(len(X), -1, -1),
-        opinions_on(shown, targets, asked=queries.shape[1]),
+        base_predictions_of(shown, targets, asked=queries.shape[1]),
         asked=queries.shape[1],
         together=True,
     )

@@ -220,9 +220,11 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     h = torch.cat(cells, 1) + network.cells.target.unknown  # (1, m, P, c)
     for column, across in zip(network.columns, network.across, strict=True):
         h = across(attend(column, h))
-    opinions = torch.cat([part.prefix.cache.opinions(part.x, part.prefix.size) for part in slices], 1)
-    h = (network.readout(h) + network.target.unknown + network.opinion(opinions))[:, :, None]
+    base_predictions = torch.cat(
+        [part.prefix.cache.base_predictions(part.x, part.prefix.size) for part in slices], 1
+    )
+    h = (network.readout(h) + network.target.unknown + network.base_prediction(base_predictions))[:, :, None]
     for block in network.in_context:
         h = attend(block, h)
-    said = [out.split(lengths) for out in network.head(h[0, :, 0], opinions[0])]
+    said = [out.split(lengths) for out in network.head(h[0, :, 0], base_predictions[0])]
     return [_Output(*out) for out in zip(*said, strict=True)]

@@ -107,10 +107,10 @@ class Cache:
         self._pass([self._known(end - self.piece, end, X, y, regressions, None) for end in ends], cores)
         self.rows, self._regressions = size, regressions
 
-    def opinions(self, X: Array, size: int) -> Tensor:
-        """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, opinions)."""
+    def base_predictions(self, X: Array, size: int) -> Tensor:
+        """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, base predictions)."""
         known = self._regressions if size % self.piece == 0 else dict(self._tail)[size]
-        return known.opinions(self._views[-1].contexts(X)[None], [size]).float()
+        return known.base_predictions(self._views[-1].contexts(X)[None], [size]).float()
 
     def upto(self, block: CausalBlock, size: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the start row and the first ``size`` rows."""
@@ -145,7 +145,7 @@ class Cache:
         return regressions
 
     def _tell(self, X: Array, y: Array, regressions: Regressions) -> Tensor:
-        """Show rows to regressions, and return what they said before, (1, m, opinions)."""
+        """Show rows to regressions, and return what they said before, (1, m, base predictions)."""
         view = self._views[-1]
         return regressions.extend(view.contexts(X)[None], view.targets(y)[None]).float()
 
@@ -156,7 +156,7 @@ class Cache:
         network, X, y = self._network, X[begin:end], y[begin:end]
         target = self._views[0].targets(y)[None].float()
         cells = network.cells(self.show(X)[None], self.identity) + network.cells.target(target)[:, :, None]
-        told = network.target(target) + network.opinion(self._tell(X, y, regressions))
+        told = network.target(target) + network.base_prediction(self._tell(X, y, regressions))
         return _Piece(cells, told, self._place(begin + 1, end + 1, before=start))
 
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:

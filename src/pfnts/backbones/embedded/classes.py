@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.dice import Dice
+from pfnts.backbones.embedded.device_rng import DeviceRng
 from pfnts.backbones.embedded.functions import draw_function, draw_relevant, standardise
 from pfnts.backbones.embedded.inputs import draw_inputs
 
@@ -13,60 +13,60 @@ CANDIDATES = 4
 """Rows drawn for each that one arm is tried on."""
 
 
-def draw_classes(batch: int, rows: int, features: int, *, dice: Dice) -> tuple[Tensor, Tensor]:
+def draw_classes(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tuple[Tensor, Tensor]:
     """Draw contexts (B, n, P) and the chances of reward 1, (B, n), which are often 0 or 1.
 
     The table holds either the rows on which one class was named, or all rows with the class that was named as
     columns. The learner is mostly right.
     """
-    classes = dice.integer(2, 7)
-    arms = classes if features >= classes + 2 and dice.chance(0.5) else 0
+    classes = rng.integer(2, 7)
+    arms = classes if features >= classes + 2 and rng.chance(0.5) else 0
     candidates = rows if arms else CANDIDATES * rows
-    shown, view = draw_inputs(batch, candidates, features - arms, dice=dice)
-    label = (nearest_centre if dice.chance(0.5) else largest_score)(view, classes, dice)  # (B, m)
-    wrong = 0.1 * dice.uniform(batch, 1) * (dice.uniform(batch, 1) < 0.5)
+    shown, view = draw_inputs(batch, candidates, features - arms, rng=rng)
+    label = (nearest_centre if rng.chance(0.5) else largest_score)(view, classes, rng)  # (B, m)
+    wrong = 0.1 * rng.uniform(batch, 1) * (rng.uniform(batch, 1) < 0.5)
     if arms:
-        named = name_classes(label, classes, dice=dice)
+        named = name_classes(label, classes, rng=rng)
         shown = torch.cat([shown, torch.nn.functional.one_hot(named, classes).to(shown.dtype)], -1)
         right = named == label
     else:
-        right = label == label.gather(1, dice.index(candidates, batch, 1))
-        chosen = choose_where_right(right, rows, dice=dice)
+        right = label == label.gather(1, rng.index(candidates, batch, 1))
+        chosen = choose_where_right(right, rows, rng=rng)
         right = right.gather(1, chosen)
         shown = shown.gather(1, chosen[..., None].expand(-1, -1, features))
     return shown, torch.where(right, 1 - wrong, wrong / (classes - 1))
 
 
-def nearest_centre(view: Tensor, classes: int, dice: Dice) -> Tensor:
+def nearest_centre(view: Tensor, classes: int, rng: DeviceRng) -> Tensor:
     """The class (B, m) of the nearest of some rows, with unequal shares."""
     batch, rows, features = view.shape
-    count = min(rows, round(dice.log_uniform(classes, 40 * classes)))
-    x = view * (draw_relevant(view, dice=dice) * torch.exp(0.5 * dice.normal(batch, features)))[:, None]
-    at = dice.uniform(batch, rows).argsort(1)[:, :count]
+    count = min(rows, round(rng.log_uniform(classes, 40 * classes)))
+    x = view * (draw_relevant(view, rng=rng) * torch.exp(0.5 * rng.normal(batch, features)))[:, None]
+    at = rng.uniform(batch, rows).argsort(1)[:, :count]
     centre = x.gather(1, at[..., None].expand(-1, -1, features))
-    share = torch.exp(dice.normal(batch, classes) * dice.log_uniform(0.1, 1.5))
-    label = torch.multinomial(share, count, replacement=True, generator=dice.generator)
+    share = torch.exp(rng.normal(batch, classes) * rng.log_uniform(0.1, 1.5))
+    label = torch.multinomial(share, count, replacement=True, generator=rng.generator)
     label[:, :classes] = torch.arange(classes, device=view.device)[:count]
     near = ((centre**2).sum(-1)[:, None] - 2 * x @ centre.mT).argmin(-1)
     return label.gather(1, near)
 
 
-def largest_score(view: Tensor, classes: int, dice: Dice) -> Tensor:
+def largest_score(view: Tensor, classes: int, rng: DeviceRng) -> Tensor:
     """The class (B, m) whose score is largest, with unequal shares."""
-    score = torch.stack([standardise(draw_function(view, dice=dice)) for _ in range(classes)], -1)
-    return (score + dice.normal(len(view), 1, classes) * dice.log_uniform(0.05, 1.5)).argmax(-1)
+    score = torch.stack([standardise(draw_function(view, rng=rng)) for _ in range(classes)], -1)
+    return (score + rng.normal(len(view), 1, classes) * rng.log_uniform(0.05, 1.5)).argmax(-1)
 
 
-def name_classes(label: Tensor, classes: int, *, dice: Dice) -> Tensor:
+def name_classes(label: Tensor, classes: int, *, rng: DeviceRng) -> Tensor:
     """What a learner names (B, m): the right class ever more often, else any."""
     batch, rows = label.shape
     progress = (torch.arange(rows, device=label.device) / rows) ** 0.5
-    skilled = dice.uniform(batch, rows) < dice.uniform(batch, 1) * progress
-    return torch.where(skilled, label, dice.index(classes, batch, rows))
+    skilled = rng.uniform(batch, rows) < rng.uniform(batch, 1) * progress
+    return torch.where(skilled, label, rng.index(classes, batch, rows))
 
 
-def choose_where_right(right: Tensor, rows: int, *, dice: Dice) -> Tensor:
+def choose_where_right(right: Tensor, rows: int, *, rng: DeviceRng) -> Tensor:
     """Choose ``rows`` of the candidates (B, m), those where the class is right with preference, in order."""
-    leak = torch.exp(dice.uniform(len(right), 1) * -4)
-    race = -torch.log(dice.uniform(*right.shape).clamp(min=1e-12)) / torch.where(right, 1.0, leak)
+    leak = torch.exp(rng.uniform(len(right), 1) * -4)
+    race = -torch.log(rng.uniform(*right.shape).clamp(min=1e-12)) / torch.where(right, 1.0, leak)
     return race.topk(rows, dim=1, largest=False).indices.sort(1).values

@@ -11,17 +11,17 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.dice import Dice
+from pfnts.backbones.embedded.device_rng import DeviceRng
 
 
-def draw_function(X: Tensor, *, dice: Dice) -> Tensor:
+def draw_function(X: Tensor, *, rng: DeviceRng) -> Tensor:
     """Evaluate one random function per table, all of one family, sometimes with a second one added."""
-    if dice.chance(0.13):  # every column counts, and nothing else
-        return standardise(linear(X, torch.ones_like(X[:, 0]), dice))
-    value = standardise(_family(dice)(X, draw_relevant(X, dice=dice), dice))
-    if dice.chance(0.35):
-        second = standardise(_family(dice)(X, draw_relevant(X, dice=dice), dice))
-        value = value + dice.uniform(len(X), 1) * second
+    if rng.chance(0.13):  # every column counts, and nothing else
+        return standardise(linear(X, torch.ones_like(X[:, 0]), rng))
+    value = standardise(_family(rng)(X, draw_relevant(X, rng=rng), rng))
+    if rng.chance(0.35):
+        second = standardise(_family(rng)(X, draw_relevant(X, rng=rng), rng))
+        value = value + rng.uniform(len(X), 1) * second
     return value
 
 
@@ -30,130 +30,130 @@ def standardise(x: Tensor) -> Tensor:
     return (x - x.mean(1, keepdim=True)) / (x.std(1, keepdim=True) + 1e-6)
 
 
-def draw_relevant(X: Tensor, *, dice: Dice) -> Tensor:
+def draw_relevant(X: Tensor, *, rng: DeviceRng) -> Tensor:
     """Draw which columns matter: all of them, or a number that is small more often than large."""
     batch, _, features = X.shape
-    count = torch.exp(dice.uniform(batch, 1) * math.log(features + 0.5)).clamp(1, features)
-    some = dice.uniform(batch, features).argsort(1) < count
-    return (some | (dice.uniform(batch, 1) < 0.35)).float()
+    count = torch.exp(rng.uniform(batch, 1) * math.log(features + 0.5)).clamp(1, features)
+    some = rng.uniform(batch, features).argsort(1) < count
+    return (some | (rng.uniform(batch, 1) < 0.35)).float()
 
 
-def linear(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+def linear(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """A weighted sum."""
-    weight = dice.normal(*relevant.shape) * relevant
+    weight = rng.normal(*relevant.shape) * relevant
     return (X * weight[:, None]).sum(-1)
 
 
-def perceptron(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+def perceptron(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """A random multilayer perceptron."""
-    h, width = X * relevant[:, None], dice.integer(8, 64)
+    h, width = X * relevant[:, None], rng.integer(8, 64)
     fan = relevant.sum(1).clamp(min=1)[:, None, None]
-    layers = dice.integer(1, 3)
+    layers = rng.integer(1, 3)
     for layer in range(layers):
-        gain = dice.log_uniform(0.67, 3.3)
+        gain = rng.log_uniform(0.67, 3.3)
         weight = (
-            dice.normal(len(X), h.shape[-1], width) * gain / (fan.sqrt() if layer == 0 else math.sqrt(width))
+            rng.normal(len(X), h.shape[-1], width) * gain / (fan.sqrt() if layer == 0 else math.sqrt(width))
         )
-        h = _ACTIVATIONS[dice.integer(0, len(_ACTIVATIONS) - 1)](
-            h @ weight + dice.normal(len(X), 1, width) * 0.7
+        h = _ACTIVATIONS[rng.integer(0, len(_ACTIVATIONS) - 1)](
+            h @ weight + rng.normal(len(X), 1, width) * 0.7
         )
         if layer < layers - 1:
             h = standardise(h)
-    return (h @ dice.normal(len(X), width, 1))[..., 0]
+    return (h @ rng.normal(len(X), width, 1))[..., 0]
 
 
-def smooth(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+def smooth(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """A draw from a Gaussian process with a length scale per column, by random waves."""
     batch, _, features = X.shape
     waves = 128
-    roughness = torch.exp(dice.uniform(batch, 1, 1) * 3.0 - 0.9)
-    per_column = torch.exp(dice.normal(batch, features, 1) * 0.6) * relevant[..., None]
-    weight = dice.normal(batch, features, waves) * per_column * roughness * 0.8
+    roughness = torch.exp(rng.uniform(batch, 1, 1) * 3.0 - 0.9)
+    per_column = torch.exp(rng.normal(batch, features, 1) * 0.6) * relevant[..., None]
+    weight = rng.normal(batch, features, waves) * per_column * roughness * 0.8
     weight = weight / relevant.sum(1).clamp(min=1).sqrt()[:, None, None]
     rough_tail = (
-        dice.normal(batch, 1, waves).abs() + 0.2
+        rng.normal(batch, 1, waves).abs() + 0.2
     )  # some processes are rougher than any Gaussian kernel's
-    weight = torch.where(dice.uniform(batch, 1, 1) < 0.3, weight / rough_tail, weight)
-    wave = torch.cos(X @ weight + dice.uniform(batch, 1, waves) * 2 * math.pi)
-    return (wave @ dice.normal(batch, waves, 1))[..., 0]
+    weight = torch.where(rng.uniform(batch, 1, 1) < 0.3, weight / rough_tail, weight)
+    wave = torch.cos(X @ weight + rng.uniform(batch, 1, waves) * 2 * math.pi)
+    return (wave @ rng.normal(batch, waves, 1))[..., 0]
 
 
-def oblivious_trees(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+def oblivious_trees(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """A sum of trees that ask the same question at all nodes of a level."""
     batch, rows, _ = X.shape
-    trees, depth = round(dice.log_uniform(1, 64)), dice.integer(1, 7)
-    above = _splits(X, relevant, trees * depth, dice).view(batch, rows, trees, depth)
+    trees, depth = round(rng.log_uniform(1, 64)), rng.integer(1, 7)
+    above = _splits(X, relevant, trees * depth, rng).view(batch, rows, trees, depth)
     leaf = (above * 2 ** torch.arange(depth, device=X.device)).sum(-1)
-    return _leaf_values(dice.normal(batch, trees, 2**depth), leaf).sum(-1)
+    return _leaf_values(rng.normal(batch, trees, 2**depth), leaf).sum(-1)
 
 
-def bart_trees(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+def bart_trees(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """A sum of shallow trees with a question of its own at every node and few columns in use."""
     batch, rows, _ = X.shape
-    trees = round(dice.log_uniform(5, 100))
-    sparse = relevant * torch.exp(dice.normal(*relevant.shape) * 1.5)
-    above = _splits(X, sparse, trees * 7, dice).view(batch, rows, trees, 7)
+    trees = round(rng.log_uniform(5, 100))
+    sparse = relevant * torch.exp(rng.normal(*relevant.shape) * 1.5)
+    above = _splits(X, sparse, trees * 7, rng).view(batch, rows, trees, 7)
     first = above[..., 0]
     second = torch.where(first == 1, above[..., 2], above[..., 1])
     node = 2 * first + second
     third = above[..., 3:].gather(-1, node[..., None])[..., 0]
-    value = [dice.normal(batch, trees, 2**level) for level in (1, 2, 3)]
-    split = [dice.uniform(batch, trees, 2**level) < p for level, p in ((1, 0.5), (2, 0.3))]
+    value = [rng.normal(batch, trees, 2**level) for level in (1, 2, 3)]
+    split = [rng.uniform(batch, trees, 2**level) < p for level, p in ((1, 0.5), (2, 0.3))]
     leaves = torch.where(split[1].repeat_interleave(2, -1), value[2], value[1].repeat_interleave(2, -1))
     leaves = torch.where(split[0].repeat_interleave(4, -1), leaves, value[0].repeat_interleave(4, -1))
     return _leaf_values(leaves, 2 * node + third).sum(-1)
 
 
-def additive(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+def additive(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """Curves of single columns, and interactions of pairs."""
     batch, rows, features = X.shape
-    frequency = torch.exp(dice.uniform(batch, 1, features) * 1.8 - 0.3)
-    shift = dice.normal(batch, 1, features)
-    kind = dice.index(6, batch, 1, features)
+    frequency = torch.exp(rng.uniform(batch, 1, features) * 1.8 - 0.3)
+    shift = rng.normal(batch, 1, features)
+    kind = rng.index(6, batch, 1, features)
     centred = X - 0.5 * shift
     curves = [X, torch.sin(frequency * X + shift), centred**2, (centred > 0).float(), centred.abs()]
     curve = torch.exp(-frequency * centred**2)
     for k, c in enumerate(curves):
         curve = torch.where(kind == k, c, curve)
-    weight = dice.normal(batch, features) * torch.exp(dice.normal(batch, features) * 0.5) * relevant
+    weight = rng.normal(batch, features) * torch.exp(rng.normal(batch, features) * 0.5) * relevant
     single = (standardise(curve) * weight[:, None]).sum(-1)
 
     pairs = max(1, features // 2)
-    one, other = (_pick(relevant, pairs, dice)[:, None].expand(-1, rows, -1) for _ in range(2))
-    left = X.gather(2, one) + dice.normal(batch, 1, pairs)
-    right = X.gather(2, other) + dice.normal(batch, 1, pairs)
-    pair_kind = dice.uniform(batch, 1, pairs)
-    wave = torch.sin(torch.exp(dice.uniform(batch, 1, pairs) * 1.5 - 0.9) * left * right)
+    one, other = (_pick(relevant, pairs, rng)[:, None].expand(-1, rows, -1) for _ in range(2))
+    left = X.gather(2, one) + rng.normal(batch, 1, pairs)
+    right = X.gather(2, other) + rng.normal(batch, 1, pairs)
+    pair_kind = rng.uniform(batch, 1, pairs)
+    wave = torch.sin(torch.exp(rng.uniform(batch, 1, pairs) * 1.5 - 0.9) * left * right)
     both = ((left > 0) & (right > 0)).float()
     pair = torch.where(pair_kind < 0.45, wave, torch.where(pair_kind < 0.85, left * right, both))
-    strength = dice.normal(batch, 1, pairs) * (dice.uniform(batch, 1, 1) < 0.7)
+    strength = rng.normal(batch, 1, pairs) * (rng.uniform(batch, 1, 1) < 0.7)
     return single + (standardise(pair) * strength).sum(-1)
 
 
-def prototypes(X: Tensor, relevant: Tensor, dice: Dice) -> Tensor:
+def prototypes(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """The value of the nearest of some rows: flat near each, with sharp borders between."""
     batch, rows, features = X.shape
-    count = min(rows, round(dice.log_uniform(4, 300)))
-    x = X * (relevant * torch.exp(0.5 * dice.normal(*relevant.shape)))[:, None]
-    at = dice.uniform(batch, rows).argsort(1)[:, :count]
+    count = min(rows, round(rng.log_uniform(4, 300)))
+    x = X * (relevant * torch.exp(0.5 * rng.normal(*relevant.shape)))[:, None]
+    at = rng.uniform(batch, rows).argsort(1)[:, :count]
     centre = x.gather(1, at[..., None].expand(-1, -1, features))
-    value = dice.normal(batch, count)
-    if dice.chance(0.4):  # neighbours alike: values follow a smooth function, borders stay
-        value = value + 2 * standardise(torch.sin(centre @ dice.normal(batch, features, 1))[..., 0])
+    value = rng.normal(batch, count)
+    if rng.chance(0.4):  # neighbours alike: values follow a smooth function, borders stay
+        value = value + 2 * standardise(torch.sin(centre @ rng.normal(batch, features, 1))[..., 0])
     between = (centre**2).sum(-1)[:, None] - 2 * x @ centre.mT
-    if dice.chance(0.4):  # soft borders
+    if rng.chance(0.4):  # soft borders
         between = between + (x**2).sum(-1, keepdim=True)
-        width = dice.log_uniform(0.01, 0.3) * between.mean((1, 2), keepdim=True) + 1e-6
+        width = rng.log_uniform(0.01, 0.3) * between.mean((1, 2), keepdim=True) + 1e-6
         return (torch.softmax(-between / width, -1) @ value[..., None])[..., 0]
     return value.gather(1, between.argmin(-1))
 
 
-def _splits(X: Tensor, weight: Tensor, count: int, dice: Dice) -> Tensor:
+def _splits(X: Tensor, weight: Tensor, count: int, rng: DeviceRng) -> Tensor:
     """Answers (B, m, count), 0 or 1, of questions "is this column above the value it has in some row?"."""
     batch, rows, _ = X.shape
-    column = _pick(weight, count, dice)[:, None].expand(-1, rows, -1)
+    column = _pick(weight, count, rng)[:, None].expand(-1, rows, -1)
     x = X.gather(2, column)
-    threshold = x.gather(1, dice.index(rows, batch, 1, count))
+    threshold = x.gather(1, rng.index(rows, batch, 1, count))
     return (x > threshold).long()
 
 
@@ -163,11 +163,11 @@ def _leaf_values(leaves: Tensor, leaf: Tensor) -> Tensor:
     return leaves[:, None].expand(-1, rows, -1, -1).gather(3, leaf[..., None])[..., 0]
 
 
-def _pick(weight: Tensor, count: int, dice: Dice) -> Tensor:
-    return torch.multinomial(weight + 1e-9, count, replacement=True, generator=dice.generator)
+def _pick(weight: Tensor, count: int, rng: DeviceRng) -> Tensor:
+    return torch.multinomial(weight + 1e-9, count, replacement=True, generator=rng.generator)
 
 
-_Function = Callable[[Tensor, Tensor, Dice], Tensor]
+_Function = Callable[[Tensor, Tensor, DeviceRng], Tensor]
 _FAMILIES: list[tuple[_Function, float]] = [
     (linear, 0.12),
     (perceptron, 0.18),
@@ -188,5 +188,5 @@ _ACTIVATIONS: list[Callable[[Tensor], Tensor]] = [
 ]
 
 
-def _family(dice: Dice) -> _Function:
-    return _FAMILIES[dice.choice([weight for _, weight in _FAMILIES])][0]
+def _family(rng: DeviceRng) -> _Function:
+    return _FAMILIES[rng.choice([weight for _, weight in _FAMILIES])][0]

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pfnts.backbones.embedded.regressions import NOTES, OPINIONS
+from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, NOTES
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class CausalPFN(nn.Module):
 
     Examples
     --------
-    >>> from pfnts.backbones.embedded.regressions import opinions_on
+    >>> from pfnts.backbones.embedded.regressions import base_predictions_of
     >>> network = CausalPFN(Architecture(layers=1))
     >>> X, y, identity = torch.randn(1, 6, 3), torch.randn(1, 6), torch.randn(1, 3, 24)
-    >>> mean, quantiles, log_sd = network(X, y, identity, opinions_on(X, y), asked=6)
+    >>> mean, quantiles, log_sd = network(X, y, identity, base_predictions_of(X, y), asked=6)
     >>> mean.shape, quantiles.shape, log_sd.shape
     (torch.Size([1, 6]), torch.Size([1, 6, 99]), torch.Size([1, 6]))
     """
@@ -80,7 +80,7 @@ class CausalPFN(nn.Module):
         self.across = nn.ModuleList(RowBlock(a.cell, a.cell_heads, a.expansion) for _ in range(a.cell_layers))
         self.readout = Readout(a)
         self.target = TargetEmbedding(a.row)
-        self.opinion = nn.Linear(OPINIONS, a.row, bias=False)
+        self.base_prediction = nn.Linear(BASE_PREDICTIONS, a.row, bias=False)
         self.in_context: Sequence[CausalBlock] = nn.ModuleList(  # type: ignore[assignment]
             CausalBlock(a.row, a.heads, a.keys, a.expansion) for _ in range(a.layers)
         )
@@ -91,7 +91,7 @@ class CausalPFN(nn.Module):
         X: Tensor,
         y: Tensor,
         identity: Tensor,
-        opinions: Tensor,
+        base_predictions: Tensor,
         *,
         asked: int,
         together: bool = False,
@@ -106,8 +106,8 @@ class CausalPFN(nn.Module):
             (B, n), normalised.
         identity
             (B, P, identity), the columns' random vectors.
-        opinions
-            (B, n, OPINIONS), what regressions say of each row (`opinions_on`).
+        base_predictions
+            (B, n, BASE_PREDICTIONS), what regressions say of each row (`base_predictions_of`).
         asked
             As many rows at the end are asked for.
         together
@@ -128,14 +128,14 @@ class CausalPFN(nn.Module):
         for column, across in zip(self.columns, self.across, strict=True):
             h = across(column(h, sight.position, asked, together))
         h = self.readout(h)  # (B, data + q, d)
-        opinion = self.opinion(opinions.to(h.dtype))
-        told = self.target(y[:, : sight.data - 1]) + opinion[:, : sight.data - 1]
-        asked_of = self.target.unknown + opinion[:, n - asked :]
+        embedded = self.base_prediction(base_predictions.to(h.dtype))
+        told = self.target(y[:, : sight.data - 1]) + embedded[:, : sight.data - 1]
+        asked_of = self.target.unknown + embedded[:, n - asked :]
         h = h + torch.cat([F.pad(told, (0, 0, 1, 0)), asked_of], 1)
         h = h[:, :, None]  # (B, data + q, 1, d): a table of one column
         for block in self.in_context:
             h = block(h, sight.position, asked, together)
-        return self.head(h[:, sight.data :, 0], opinions[:, n - asked :])
+        return self.head(h[:, sight.data :, 0], base_predictions[:, n - asked :])
 
 
 @dataclass(frozen=True)
@@ -350,19 +350,19 @@ class Head(nn.Module):
         self.norm = nn.LayerNorm(a.row)
         self.widen = nn.Linear(a.row, 2 * a.row)
         self.out = nn.Linear(2 * a.row, 1 + a.quantiles)
-        self.trust = nn.Linear(2 * a.row, OPINIONS)
+        self.trust = nn.Linear(2 * a.row, BASE_PREDICTIONS)
         self.spread = nn.Linear(2 * a.row, 1 + NOTES)
         nn.init.zeros_(self.spread.weight)
         nn.init.zeros_(self.spread.bias)
 
-    def forward(self, h: Tensor, opinions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Map tokens (..., d) and opinions (..., 26) to means (...), quantiles (..., Q) and log sds (...).
+    def forward(self, h: Tensor, base_predictions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Map tokens (..., d), base predictions (..., 26) to means (...), quantiles (..., Q), log sds (...).
 
-        As far as an opinion is trusted, the network only says what is to be added to it. The last is the
-        logarithm of the standard deviation of the mean, given the rows seen. All are float32.
+        As far as a base prediction is trusted, the network only says what is to be added to it. The last is
+        the logarithm of the standard deviation of the mean, given the rows seen. All are float32.
         """
         h = F.gelu(self.widen(self.norm(h)))
         out, trust, spread = self.out(h).float(), self.trust(h).float(), self.spread(h).float()
-        out = out + (trust * opinions).sum(-1, keepdim=True)
-        log_sd = spread[..., 0] - 1 + (spread[..., 1:] * opinions[..., -NOTES:]).sum(-1)
+        out = out + (trust * base_predictions).sum(-1, keepdim=True)
+        log_sd = spread[..., 0] - 1 + (spread[..., 1:] * base_predictions[..., -NOTES:]).sum(-1)
         return out[..., 0], out[..., 1:], log_sd.clamp(*LOG_SD)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pfnts.backbones.embedded.checkpoints import Progress, load_checkpoint, save_checkpoint
-from pfnts.backbones.embedded.dice import Dice
+from pfnts.backbones.embedded.device_rng import DeviceRng
 from pfnts.backbones.embedded.kernels import CENTRES
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.muon import Muon
@@ -99,12 +99,12 @@ def pretrain(
         torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass fails on torch 2.11 with an H200
         if compiled:
             compile_parts(working)
-    dice = Dice(recipe.seed + progress.step, device=device)
+    rng = DeviceRng(recipe.seed + progress.step, device=device)
     mean_loss = torch.tensor(progress.loss, device=device)
     begun, before, reported = time.monotonic(), progress.seconds, progress.seconds
-    for lesson in lessons(recipe, dice, progress):
+    for minibatch in minibatches(recipe, rng, progress):
         schedule(optimisers, recipe, progress)
-        loss = training_loss(working, lesson, dice)
+        loss = training_loss(working, minibatch, rng)
         loss.backward()
         if working is not network:
             move_gradients(working, network)
@@ -138,15 +138,15 @@ def pretrain(
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Minibatch:
     """Tables as the network sees them, and what it is to say of their last rows."""
 
     X: Tensor
     """(B, n, P)"""
     y: Tensor
     """(B, n)"""
-    opinions: Tensor
-    """(B, n, OPINIONS)"""
+    base_predictions: Tensor
+    """(B, n, BASE_PREDICTIONS)"""
     mean: Tensor
     """(B, q)"""
     again: Tensor
@@ -155,87 +155,94 @@ class Lesson:
     """Whether the last rows are asked for after the rows before the first of them."""
 
     @classmethod
-    def of(cls, tables: Tables, *, asked: int, known: int, together: bool) -> Lesson:
+    def of(cls, tables: Tables, *, asked: int, known: int, together: bool) -> Minibatch:
         """Normalise tables by their first ``known`` rows."""
         norm = Normalisation.of(tables.X[:, :known], tables.y[:, :known])
         X, y = norm.contexts(tables.X), norm.targets(tables.y)
         mean, again = norm.targets(tables.mean[:, -asked:]), norm.targets(tables.again[:, :, -asked:])
         first = X.shape[1] - (asked if together else 1)
 
-        def opinions(X: Tensor, y: Tensor) -> Tensor:
+        def base_predictions(X: Tensor, y: Tensor) -> Tensor:
             regressions = Regressions()
             said = regressions.extend(X[:, :first], y[:, :first])
-            return torch.cat([said, regressions.opinions(X[:, first:], [first])], 1)
+            return torch.cat([said, regressions.base_predictions(X[:, first:], [first])], 1)
 
         basis = max(5 * X.shape[2] + 1, X.shape[2] + 1 + min(CENTRES, X.shape[1]))
         at_once = max(1, MATRICES // basis**2)
-        told = [opinions(*part) for part in zip(X.split(at_once), y.split(at_once), strict=True)]
+        told = [base_predictions(*part) for part in zip(X.split(at_once), y.split(at_once), strict=True)]
         return cls(X, y, torch.cat(told), mean, again, together)
 
-    def parts(self, count: int) -> list[Lesson]:
+    def parts(self, count: int) -> list[Minibatch]:
         """Split the batch."""
-        by_table = [part.chunk(count) for part in (self.X, self.y, self.opinions, self.mean)]
+        by_table = [part.chunk(count) for part in (self.X, self.y, self.base_predictions, self.mean)]
         each = zip(*by_table, self.again.chunk(count, 1), strict=True)
-        return [Lesson(X, y, told, mean, again, self.together) for X, y, told, mean, again in each]
+        return [Minibatch(X, y, told, mean, again, self.together) for X, y, told, mean, again in each]
 
 
-def lessons(recipe: Recipe, dice: Dice, progress: Progress) -> Iterator[Lesson]:
+def minibatches(recipe: Recipe, rng: DeviceRng, progress: Progress) -> Iterator[Minibatch]:
     """Give step after step what to learn from, without end."""
-    drawn: list[list[Lesson]] = []
+    drawn: list[list[Minibatch]] = []
     while True:
         while len(drawn) < recipe.shapes_at_once:
             late = progress.seconds >= recipe.late * recipe.seconds
             now = replace(recipe, length_weights=recipe.late_length_weights) if late else recipe
-            drawn.append(draw_lessons(now, dice))
-        of_shape = drawn[dice.integer(0, len(drawn) - 1)]
-        yield of_shape.pop(dice.integer(0, len(of_shape) - 1))
+            drawn.append(draw_minibatches(now, rng))
+        of_shape = drawn[rng.integer(0, len(drawn) - 1)]
+        yield of_shape.pop(rng.integer(0, len(of_shape) - 1))
         drawn = [rest for rest in drawn if rest]
 
 
-def draw_lessons(recipe: Recipe, dice: Dice) -> list[Lesson]:
-    """Draw the lessons of several steps; parts of them differ in how they are normalised.
+def draw_minibatches(recipe: Recipe, rng: DeviceRng) -> list[Minibatch]:
+    """Draw the minibatches of several steps; parts of them differ in how they are normalised.
 
     A history of t rows is shown normalised by its first b(t): by all of them while they are few, else by 40
     to 100 % of them, and never by more than some 2,048. So are these.
     """
-    rows = recipe.lengths[dice.choice(list(recipe.length_weights))]
-    features = recipe.widths[dice.choice(list(recipe.width_weights))]
+    rows = recipe.lengths[rng.choice(list(recipe.length_weights))]
+    features = recipe.widths[rng.choice(list(recipe.width_weights))]
     few, asked = rows == 0, max(32, rows // 4)
     rows = rows or max(recipe.few) + asked
     fit = min(recipe.rows_per_step // rows, recipe.cells_per_step // (rows * features))
     batch, steps = max(8, fit // 8 * 8), recipe.steps_per_draw
-    drawn = draw_tables(batch * steps, rows, features, dice=dice, groups=steps)
-    order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=dice.generator)
-    found: list[Lesson] = []
+    drawn = draw_tables(batch * steps, rows, features, rng=rng, groups=steps)
+    order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=rng.generator)
+    found: list[Minibatch] = []
     parts = steps // 2 if few else 2
     for part in order.chunk(parts):
         if few:
-            known = recipe.few[dice.integer(0, len(recipe.few) - 1)]
+            known = recipe.few[rng.integer(0, len(recipe.few) - 1)]
             rows = known + asked
         else:
-            known = round(dice.log_uniform(min(rows / 2.5, MOST_KNOWN), min(rows - asked, 1.5 * MOST_KNOWN)))
+            known = round(rng.log_uniform(min(rows / 2.5, MOST_KNOWN), min(rows - asked, 1.5 * MOST_KNOWN)))
         tables = Tables(
             drawn.X[part, :rows], drawn.y[part, :rows], drawn.mean[part, :rows], drawn.again[:, part, :rows]
         )
-        lesson = Lesson.of(tables, asked=asked, known=known, together=few)
-        found += lesson.parts(steps // parts)
+        minibatch = Minibatch.of(tables, asked=asked, known=known, together=few)
+        found += minibatch.parts(steps // parts)
     return found * recipe.uses
 
 
-def training_loss(network: CausalPFN, lesson: Lesson, dice: Dice) -> Tensor:
+def training_loss(network: CausalPFN, minibatch: Minibatch, rng: DeviceRng) -> Tensor:
     """Squared error and likelihood of the mean, given the true one, and pinball loss, given fresh rewards.
 
     They have the minimisers of losses against the observed rewards, with far less noise in the gradient.
     """
-    batch, _, features = lesson.X.shape
-    asked = lesson.mean.shape[1]
-    identity = dice.normal(batch, features, network.architecture.identity)
-    said = network(lesson.X, lesson.y, identity, lesson.opinions, asked=asked, together=lesson.together)
-    scale = lesson.y.std(1, keepdim=True) + 0.1
+    batch, _, features = minibatch.X.shape
+    asked = minibatch.mean.shape[1]
+    identity = rng.normal(batch, features, network.architecture.identity)
+    said = network(
+        minibatch.X,
+        minibatch.y,
+        identity,
+        minibatch.base_predictions,
+        asked=asked,
+        together=minibatch.together,
+    )
+    scale = minibatch.y.std(1, keepdim=True) + 0.1
     # Where noise hides the signal, being near the mean counts as much as where it does not.
-    signal = lesson.mean.std(1, keepdim=True) + 0.2 * scale + 0.03
+    signal = minibatch.mean.std(1, keepdim=True) + 0.2 * scale + 0.03
     mean, quantiles, log_sd = said
-    return loss_of(mean, quantiles, log_sd, lesson.mean, lesson.again, scale, signal)
+    return loss_of(mean, quantiles, log_sd, minibatch.mean, minibatch.again, scale, signal)
 
 
 def compile_parts(network: CausalPFN, *, backend: str = "inductor") -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pfnts.backbones.embedded.classes import draw_classes
-from pfnts.backbones.embedded.dice import Dice
+from pfnts.backbones.embedded.device_rng import DeviceRng
 from pfnts.backbones.embedded.functions import draw_function, standardise
 from pfnts.backbones.embedded.inputs import draw_inputs
 from pfnts.backbones.embedded.rewards import Noisy, Reward, Share, draw_rates, draw_reward
@@ -34,10 +34,10 @@ class Tables:
 
 
 def draw_tables(
-    batch: int, rows: int, features: int, *, dice: Dice, groups: int = 8, draws: int = 4
+    batch: int, rows: int, features: int, *, rng: DeviceRng, groups: int = 8, draws: int = 4
 ) -> Tables:
     """Draw ``batch`` histories; each of ``groups`` equal parts shares its discrete choices."""
-    parts = [draw_group(batch // groups, rows, features, dice=dice, draws=draws) for _ in range(groups)]
+    parts = [draw_group(batch // groups, rows, features, rng=rng, draws=draws) for _ in range(groups)]
     return Tables(
         X=torch.cat([p.X for p in parts]),
         y=torch.cat([p.y for p in parts]),
@@ -46,114 +46,114 @@ def draw_tables(
     )
 
 
-def draw_group(batch: int, rows: int, features: int, *, dice: Dice, draws: int) -> Tables:
+def draw_group(batch: int, rows: int, features: int, *, rng: DeviceRng, draws: int) -> Tables:
     """Draw histories that share the family of functions, the number of arms and how they were collected."""
-    kind = dice.choice([0.63, 0.25, 0.09, 0.03])
+    kind = rng.choice([0.63, 0.25, 0.09, 0.03])
     if kind == 1:
-        shown, chance = draw_classes(batch, rows, features, dice=dice)
+        shown, chance = draw_classes(batch, rows, features, rng=rng)
         value = chance
         reward: Reward = Share(chance, 1)
     elif kind == 0:
-        shown, value = draw_values(batch, rows, features, dice=dice)
-        reward = draw_reward(value, shown, dice=dice)
+        shown, value = draw_values(batch, rows, features, rng=rng)
+        reward = draw_reward(value, shown, rng=rng)
     else:
-        shown, value, reward = draw_rarities(batch, rows, features, dice=dice, noise=kind == 3)
-    shown = hide_cells(shown, value, dice=dice)
+        shown, value, reward = draw_rarities(batch, rows, features, rng=rng, noise=kind == 3)
+    shown = hide_cells(shown, value, rng=rng)
     return Tables(
         X=shown,
-        y=reward.sample(dice),
+        y=reward.sample(rng),
         mean=reward.mean,
-        again=torch.stack([reward.sample(dice) for _ in range(draws)]),
+        again=torch.stack([reward.sample(rng) for _ in range(draws)]),
     )
 
 
-def draw_values(batch: int, rows: int, features: int, *, dice: Dice) -> tuple[Tensor, Tensor]:
+def draw_values(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tuple[Tensor, Tensor]:
     """Draw contexts (B, n, P) and what they are worth, (B, n)."""
-    adaptive = dice.chance(0.3)
+    adaptive = rng.chance(0.3)
     candidates = 2 * rows if adaptive else rows
-    arms = dice.integer(2, min(8, features - 1)) if features >= 3 and dice.chance(0.35) else 0
-    shown, view = draw_inputs(batch, candidates, features - arms, dice=dice)
+    arms = rng.integer(2, min(8, features - 1)) if features >= 3 and rng.chance(0.35) else 0
+    shown, view = draw_inputs(batch, candidates, features - arms, rng=rng)
     if arms:
-        arm = draw_arms(batch, candidates, arms, dice=dice)  # (B, m)
+        arm = draw_arms(batch, candidates, arms, rng=rng)  # (B, m)
         one_hot = torch.nn.functional.one_hot(arm, arms).to(shown.dtype)
-        value = arm_values(view, arm, arms, dice=dice)
+        value = arm_values(view, arm, arms, rng=rng)
         shown = torch.cat([shown, one_hot], -1)
     else:
-        value = draw_function(view, dice=dice)
+        value = draw_function(view, rng=rng)
     value = standardise(value).clamp(-6, 6)
     if adaptive:
-        chosen = choose_rows(value, dice=dice)
+        chosen = choose_rows(value, rng=rng)
         value = value.gather(1, chosen)
         shown = shown.gather(1, chosen[..., None].expand(-1, -1, features))
     return shown, value
 
 
 def draw_rarities(
-    batch: int, rows: int, features: int, *, dice: Dice, noise: bool
+    batch: int, rows: int, features: int, *, rng: DeviceRng, noise: bool
 ) -> tuple[Tensor, Tensor, Reward]:
     """Draw contexts, worth and reward where there is little to be learned.
 
     Rare yes or no, whose chance follows the context, or the arm alone, or nothing. Or noise around a level.
     """
-    if dice.chance(0.5) and not noise:
-        shown, value = draw_values(batch, rows, features, dice=dice)
-        rate = draw_rates(batch, 1, dice=dice, rare=0.5).clamp(1e-4, 1 - 1e-4)
-        effect = 0.1 + 1.4 * dice.uniform(batch, 1)
+    if rng.chance(0.5) and not noise:
+        shown, value = draw_values(batch, rows, features, rng=rng)
+        rate = draw_rates(batch, 1, rng=rng, rare=0.5).clamp(1e-4, 1 - 1e-4)
+        effect = 0.1 + 1.4 * rng.uniform(batch, 1)
         return shown, value, Share(torch.sigmoid(torch.logit(rate) + effect * value), 1)
-    arms = dice.integer(2, min(8, features - 1)) if features >= 3 and dice.chance(0.4) else 0
-    shown, _ = draw_inputs(batch, rows, features - arms, dice=dice)
-    arm = draw_arms(batch, rows, max(arms, 1), dice=dice)
+    arms = rng.integer(2, min(8, features - 1)) if features >= 3 and rng.chance(0.4) else 0
+    shown, _ = draw_inputs(batch, rows, features - arms, rng=rng)
+    arm = draw_arms(batch, rows, max(arms, 1), rng=rng)
     if arms:
         shown = torch.cat([shown, torch.nn.functional.one_hot(arm, arms).to(shown.dtype)], -1)
     if noise:
-        level = dice.normal(batch, max(arms, 1)).gather(1, arm)
-        return shown, level, Noisy.draw(level, shown, heavy=False, dice=dice)
-    alike = dice.uniform(batch, 1) < 0.5
-    rate = draw_rates(batch, max(arms, 1), dice=dice, rare=0.05)
-    near = rate[:, :1] * torch.exp(0.4 * dice.normal(batch, max(arms, 1)))
+        level = rng.normal(batch, max(arms, 1)).gather(1, arm)
+        return shown, level, Noisy.draw(level, shown, heavy=False, rng=rng)
+    alike = rng.uniform(batch, 1) < 0.5
+    rate = draw_rates(batch, max(arms, 1), rng=rng, rare=0.05)
+    near = rate[:, :1] * torch.exp(0.4 * rng.normal(batch, max(arms, 1)))
     rate = torch.where(alike, near, rate).clamp(0, 1).gather(1, arm)
     return shown, rate, Share(rate, 1)
 
 
-def draw_arms(batch: int, rows: int, arms: int, *, dice: Dice) -> Tensor:
+def draw_arms(batch: int, rows: int, arms: int, *, rng: DeviceRng) -> Tensor:
     """Draw which arm each row tried, (B, m), with unequal shares."""
-    weight = torch.exp(dice.normal(batch, arms) * 1.2)
-    return torch.multinomial(weight, rows, replacement=True, generator=dice.generator)
+    weight = torch.exp(rng.normal(batch, arms) * 1.2)
+    return torch.multinomial(weight, rows, replacement=True, generator=rng.generator)
 
 
-def arm_values(view: Tensor, arm: Tensor, arms: int, *, dice: Dice) -> Tensor:
+def arm_values(view: Tensor, arm: Tensor, arms: int, *, rng: DeviceRng) -> Tensor:
     """Worth of each row under its arm: a shared function, functions of their own, or something between.
 
     An arm's own function is the group's function with the columns in another order.
     """
     batch, _, features = view.shape
-    order = dice.uniform(batch, arms, features).argsort(-1)
+    order = rng.uniform(batch, arms, features).argsort(-1)
     own_order = order.gather(1, arm[..., None].expand(-1, -1, features))
-    own = standardise(draw_function(view.gather(2, own_order), dice=dice))
-    shared = standardise(draw_function(view, dice=dice))
-    share = dice.uniform(batch, 1)
-    share = torch.where(dice.uniform(batch, 1) < 0.5, share.round(), share)
-    offset = dice.normal(batch, arms).gather(1, arm) * torch.exp(dice.normal(batch, 1) * 0.7 - 0.7)
+    own = standardise(draw_function(view.gather(2, own_order), rng=rng))
+    shared = standardise(draw_function(view, rng=rng))
+    share = rng.uniform(batch, 1)
+    share = torch.where(rng.uniform(batch, 1) < 0.5, share.round(), share)
+    offset = rng.normal(batch, arms).gather(1, arm) * torch.exp(rng.normal(batch, 1) * 0.7 - 0.7)
     return share * shared + (1 - share) * own + offset
 
 
-def choose_rows(value: Tensor, *, dice: Dice) -> Tensor:
+def choose_rows(value: Tensor, *, rng: DeviceRng) -> Tensor:
     """Pick one of two candidates (B, 2n) for each row: the better one ever more often, as a learner would."""
     batch, candidates = value.shape
     rows = candidates // 2
     first, second = value[:, :rows], value[:, rows:]
     progress = torch.arange(rows, device=value.device) / rows
-    eagerness = dice.uniform(batch, 1)
-    begin = dice.uniform(batch, 1) * 0.5
-    keen = dice.uniform(batch, rows) < eagerness * ((progress - begin) / (1 - begin)).clamp(0, 1) ** 0.5
+    eagerness = rng.uniform(batch, 1)
+    begin = rng.uniform(batch, 1) * 0.5
+    keen = rng.uniform(batch, rows) < eagerness * ((progress - begin) / (1 - begin)).clamp(0, 1) ** 0.5
     index = torch.arange(rows, device=value.device).expand(batch, -1)
     return torch.where(keen & (second > first), index + rows, index)
 
 
-def hide_cells(X: Tensor, value: Tensor, *, dice: Dice) -> Tensor:
+def hide_cells(X: Tensor, value: Tensor, *, rng: DeviceRng) -> Tensor:
     """Hide some cells in some tables, sometimes more often where the reward is high."""
     batch, _, features = X.shape
-    rate = dice.uniform(batch, 1, features) * 0.35 * (dice.uniform(batch, 1, features) < 0.4)
-    rate = rate * (dice.uniform(batch, 1, 1) < 0.15)
-    informative = (dice.uniform(batch, 1, 1) < 0.3) * value[..., None].clamp(-1, 1) * 0.8
-    return torch.where(dice.uniform(*X.shape) < rate * (1 + informative), torch.nan, X)
+    rate = rng.uniform(batch, 1, features) * 0.35 * (rng.uniform(batch, 1, features) < 0.4)
+    rate = rate * (rng.uniform(batch, 1, 1) < 0.15)
+    informative = (rng.uniform(batch, 1, 1) < 0.3) * value[..., None].clamp(-1, 1) * 0.8
+    return torch.where(rng.uniform(*X.shape) < rate * (1 + informative), torch.nan, X)

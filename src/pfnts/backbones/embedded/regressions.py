@@ -1,13 +1,13 @@
-"""What simple methods say of each row from the rows before it: opinions, which the network may trust.
+"""Base predictions: what simple methods say of each row from the rows before it. The network combines them.
 
 What a closed form knows exactly need not be learned by heart: with few rows and a nearly linear reward
 nothing beats ridge regression, on a smooth one little beats kernel ridge regression, and where rows lie close
 together little beats asking the nearest (`neighbours`). There are four kinds of regression, with three
 penalties each: straight lines, waves of single columns, and two kernels (`kernels`), one that counts all
 columns alike and one that counts them by how much their waves explain. Their average, weighed by how probable
-each makes the rows so far (Bayesian model averaging), is the thirteenth opinion; then come the neighbours'
-predictions, the average of all by their errors so far, and the mean so far (`record`). Last come notes, which
-predict nothing but say how much can be known: distances, leverage, errors and the number of rows.
+each makes the rows so far (Bayesian model averaging), is the thirteenth; then the neighbours' predictions,
+the average of all by their errors so far, and the mean so far (`record`). Last come notes, which predict
+nothing but say how much can be known: distances, leverage, errors and the number of rows.
 Coefficients are refitted at sizes that grow geometrically, so that n rows cost some log n fits.
 """
 
@@ -32,7 +32,7 @@ PENALTIES = (0.1, 1.0, 10.0)
 REGRESSIONS = 2 * len(PENALTIES) + 2 * len(KERNEL_PENALTIES)
 NOTES = neighbours.NOTES + 3
 """Distances, leverage, error so far, number of rows."""
-OPINIONS = REGRESSIONS + 1 + neighbours.PREDICTIONS + 2 + NOTES
+BASE_PREDICTIONS = REGRESSIONS + 1 + neighbours.PREDICTIONS + 2 + NOTES
 """Those of all regressions, their average by evidence, neighbours, average by errors, mean so far, notes."""
 SHARPNESS = 2.0
 """Sum of the columns' weights where they are told apart: fewer of them matter, so bells may be narrower."""
@@ -47,8 +47,8 @@ class Regressions:
     --------
     >>> X = torch.randn(1, 50, 3, dtype=torch.float64)
     >>> regressions = Regressions()
-    >>> opinions = regressions.extend(X, X[..., 0])
-    >>> opinions.shape, bool((opinions[0, 40:, 0] - X[0, 40:, 0]).abs().max() < 0.1)
+    >>> base_predictions = regressions.extend(X, X[..., 0])
+    >>> base_predictions.shape, bool((base_predictions[0, 40:, 0] - X[0, 40:, 0]).abs().max() < 0.1)
     (torch.Size([1, 50, 26]), True)
     """
 
@@ -72,7 +72,7 @@ class Regressions:
 
     @torch.no_grad()
     def extend(self, X: Tensor, y: Tensor) -> Tensor:
-        """Add rows X (B, m, P), y (B, m); give the opinions on each from the rows before it, (B, m, 26)."""
+        """Add rows X (B, m, P), y (B, m); give the base predictions of each, (B, m, 26)."""
         X = torch.nan_to_num(X)
         before = self._X.length
         after = before + X.shape[1]
@@ -88,7 +88,7 @@ class Regressions:
         return _cut(self._record.extend(first, y, notes=NOTES - 2))
 
     @torch.no_grad()
-    def opinions(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+    def base_predictions(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 26), sizes outside."""
         X = torch.nan_to_num(X)
         first = _arranged(self._fitted(X, sizes), self._neighbours.say(X, sizes))
@@ -125,11 +125,11 @@ def _arranged(fitted: Tensor, near: Tensor) -> Tensor:
     return torch.cat([fitted[..., :-1], near[..., :split], near[..., split:], fitted[..., -1:]], -1)
 
 
-def _cut(opinions: Tensor) -> Tensor:
-    return opinions.nan_to_num(0.0).clamp(-LIMIT, LIMIT)
+def _cut(base_predictions: Tensor) -> Tensor:
+    return base_predictions.nan_to_num(0.0).clamp(-LIMIT, LIMIT)
 
 
-def opinions_on(X: Tensor, y: Tensor, *, asked: int = 1) -> Tensor:
+def base_predictions_of(X: Tensor, y: Tensor, *, asked: int = 1) -> Tensor:
     """Opinions on every row of whole histories X (B, n, P), y (B, n) from the rows before it, (B, n, 26).
 
     Of the last ``asked`` rows, from the rows before the first of them; nothing is learned from these.
@@ -138,7 +138,7 @@ def opinions_on(X: Tensor, y: Tensor, *, asked: int = 1) -> Tensor:
     if not first:
         raise ValueError(f"asked must be less than the number of rows, {X.shape[1]}, got {asked}")
     before = regressions.extend(X[:, :first], y[:, :first])
-    return torch.cat([before, regressions.opinions(X[:, first:], [first])], 1).float()
+    return torch.cat([before, regressions.base_predictions(X[:, first:], [first])], 1).float()
 
 
 class RidgeRegression:

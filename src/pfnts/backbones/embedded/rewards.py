@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.dice import Dice
+from pfnts.backbones.embedded.device_rng import DeviceRng
 from pfnts.backbones.embedded.functions import standardise
 
 
@@ -21,19 +21,19 @@ class Reward(Protocol):
         """Expected reward, (B, n)."""
         ...
 
-    def sample(self, dice: Dice) -> Tensor:
+    def sample(self, rng: DeviceRng) -> Tensor:
         """Draw rewards, (B, n)."""
         ...
 
 
-def draw_reward(value: Tensor, X: Tensor, *, dice: Dice) -> Reward:
+def draw_reward(value: Tensor, X: Tensor, *, rng: DeviceRng) -> Reward:
     """Draw the kind of reward of a group, and the parameters of each table."""
-    kind = dice.choice([0.54, 0.06, 0.28, 0.06, 0.06])
+    kind = rng.choice([0.54, 0.06, 0.28, 0.06, 0.06])
     if kind < 2:
-        return Noisy.draw(value, X, heavy=kind == 1, dice=dice)
+        return Noisy.draw(value, X, heavy=kind == 1, rng=rng)
     if kind < 4:
-        return Share.draw(value, trials=1 if kind == 2 else dice.integer(2, 20), dice=dice)
-    return Count.draw(value, dice=dice)
+        return Share.draw(value, trials=1 if kind == 2 else rng.integer(2, 20), rng=rng)
+    return Count.draw(value, rng=rng)
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,21 @@ class Noisy:
     heavy: bool
 
     @staticmethod
-    def draw(value: Tensor, X: Tensor, *, heavy: bool, dice: Dice) -> Noisy:
+    def draw(value: Tensor, X: Tensor, *, heavy: bool, rng: DeviceRng) -> Noisy:
         """Draw the noise's size, (B, n)."""
         batch = len(value)
-        size = torch.exp(dice.uniform(batch, 1) * math.log(300) - math.log(100)) * (
-            dice.uniform(batch, 1) > 0.04
+        size = torch.exp(rng.uniform(batch, 1) * math.log(300) - math.log(100)) * (
+            rng.uniform(batch, 1) > 0.04
         )
         driver = standardise(X[..., 0].clamp(-4, 4))
-        strength = dice.normal(batch, 1) * 0.6 * (dice.uniform(batch, 1) < 0.25)
+        strength = rng.normal(batch, 1) * 0.6 * (rng.uniform(batch, 1) < 0.25)
         return Noisy(value, size * torch.exp(strength * driver), heavy)
 
-    def sample(self, dice: Dice) -> Tensor:
+    def sample(self, rng: DeviceRng) -> Tensor:
         """Draw rewards, (B, n)."""
-        noise = dice.normal(*self.mean.shape)
+        noise = rng.normal(*self.mean.shape)
         if self.heavy:  # a t distribution with three degrees of freedom
-            noise = 0.7 * noise / ((dice.normal(3, *noise.shape) ** 2).mean(0).sqrt() + 0.05)
+            noise = 0.7 * noise / ((rng.normal(3, *noise.shape) ** 2).mean(0).sqrt() + 0.05)
         return self.mean + self.scale * noise
 
 
@@ -71,14 +71,14 @@ class Share:
     trials: int
 
     @staticmethod
-    def draw(value: Tensor, *, trials: int, dice: Dice) -> Share:
+    def draw(value: Tensor, *, trials: int, rng: DeviceRng) -> Share:
         """Draw how the worth becomes a probability: steep or flat, common or rare."""
-        steep = torch.exp(dice.uniform(len(value), 1) * 3.5)
-        return Share(torch.sigmoid(steep * (value - dice.normal(len(value), 1) * 1.2)), trials)
+        steep = torch.exp(rng.uniform(len(value), 1) * 3.5)
+        return Share(torch.sigmoid(steep * (value - rng.normal(len(value), 1) * 1.2)), trials)
 
-    def sample(self, dice: Dice) -> Tensor:
+    def sample(self, rng: DeviceRng) -> Tensor:
         """Draw rewards, (B, n)."""
-        paid = dice.uniform(self.trials, *self.mean.shape) < self.mean
+        paid = rng.uniform(self.trials, *self.mean.shape) < self.mean
         return paid.float().mean(0)
 
 
@@ -89,18 +89,18 @@ class Count:
     mean: Tensor
 
     @staticmethod
-    def draw(value: Tensor, *, dice: Dice) -> Count:
+    def draw(value: Tensor, *, rng: DeviceRng) -> Count:
         """Draw how the worth becomes a rate."""
-        spread = dice.uniform(len(value), 1) * 1.2 + 0.1
-        return Count(torch.exp((spread * value + dice.normal(len(value), 1) * 0.8).clamp(-6, 4)))
+        spread = rng.uniform(len(value), 1) * 1.2 + 0.1
+        return Count(torch.exp((spread * value + rng.normal(len(value), 1) * 0.8).clamp(-6, 4)))
 
-    def sample(self, dice: Dice) -> Tensor:
+    def sample(self, rng: DeviceRng) -> Tensor:
         """Draw rewards, (B, n)."""
-        return torch.poisson(self.mean, generator=dice.generator)
+        return torch.poisson(self.mean, generator=rng.generator)
 
 
-def draw_rates(*shape: int, dice: Dice, rare: float) -> Tensor:
+def draw_rates(*shape: int, rng: DeviceRng, rare: float) -> Tensor:
     """Draw chances of success: of any size, up to 20 %, or, in a share ``rare``, down to 0.1 %."""
-    kind, size = dice.uniform(*shape), dice.uniform(*shape)
+    kind, size = rng.uniform(*shape), rng.uniform(*shape)
     few = torch.exp(math.log(0.001) + size * math.log(200))
     return torch.where(kind < rare, few, torch.where(kind < 0.4 + 0.6 * rare, 0.2 * size, size))

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 
-class Dice:
+class DeviceRng:
     """A generator on the device for arrays, and one on the host for choices that steer the program.
 
     Examples
     --------
-    >>> Dice(0).uniform(2, 3).shape
+    >>> DeviceRng(0).uniform(2, 3).shape
     torch.Size([2, 3])
     """
 
