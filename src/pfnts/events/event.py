@@ -63,6 +63,8 @@ class Observed:
     context: Context
     arm: Label
     value: float
+    imported: bool = False
+    """Whether it came with somebody else's log (`Policy.learn`), and not from this policy's own use."""
     encoded: Encoded | None = field(default=None, compare=False, repr=False)
 
 
@@ -131,6 +133,8 @@ def from_dict(values: dict[str, Any]) -> Event:
         texts = values.get("id", ""), values.get("reason", "")
         if not all(isinstance(text, str) for text in texts) or "encoded" in values:
             raise TypeError("id and reason are texts, and floats are made by the schema")
+        if not isinstance(values.get("imported", False), bool):
+            raise TypeError("imported is true or false")
         if not isinstance(values.get("context", []), dict | list):
             raise TypeError("a context is a mapping or a list")
         return kind(**values)

@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 
 from pfnts.contexts import Column, Schema, Table, describing, read, read_file
-from pfnts.contexts.column import each
-from pfnts.contexts.values import category, days, has_zone, is_missing, number, shown
+from pfnts.contexts.cells import BadLogError as BadLogError
+from pfnts.contexts.cells import check_roles, numbers, texts, times
+from pfnts.contexts.values import category
 from pfnts.ope.log import Codes, Log, Matrix, Vector, numbered
 
 _SUM = 1e-6
-
-
-class BadLogError(ValueError):
-    """A log that cannot be used; the message names the row, counted from 1 below the header."""
 
 
 @dataclass(frozen=True)
@@ -100,32 +97,21 @@ def log_from_columns(columns: Any, roles: Roles) -> Log:
     (('age', 'plan=a', 'plan=b'), array([0.4, 0.6]))
     """
     table = Table.of(columns, written=True) if isinstance(columns, Mapping) else read(columns)
-    _check_columns(table, roles)
-    labels = _texts(table, roles.action)
+    check_roles(table, roles.used, roles.context or ())
+    labels = texts(table, roles.action)
     arms = _arms(labels, roles)
     actions = np.array([arms.index(label) for label in labels], dtype=np.int64)
-    rewards = _numbers(table, roles.reward)
+    rewards = numbers(table, roles.reward)
     propensities, design = _propensities(table, roles, arms, actions)
-    clusters = times = None
+    clusters = moments = None
     if roles.cluster is not None:
-        clusters = numbered(np.unique(_texts(table, roles.cluster), return_inverse=True)[1].astype(np.int64))
+        clusters = numbered(np.unique(texts(table, roles.cluster), return_inverse=True)[1].astype(np.int64))
     if roles.time is not None:
-        times = _times(table, roles.time)
-        _check_sorted(table[roles.time], times, clusters, roles)
+        moments = times(table, roles.time)
+        _check_sorted(table[roles.time], moments, clusters, roles)
     features, contexts = _contexts(table, roles, actions, propensities)
-    log = Log(contexts, features, arms, actions, rewards, propensities, design, clusters, times)
-    return log if times is None else log.take(np.argsort(times, kind="stable"))
-
-
-def _check_columns(table: Table, roles: Roles) -> None:
-    for name in (*roles.used, *(roles.context or ())):
-        if name not in table:
-            raise BadLogError(f"column {name!r} must be in the log, which has {list(table.names)}")
-    twice = sorted({name for name in roles.used if (*roles.used, *(roles.context or ())).count(name) > 1})
-    if twice:
-        raise BadLogError(f"a column must have one role, {twice[0]!r} has several; name another one")
-    if not table.n_rows:
-        raise BadLogError("log must have at least one row, it has a header only")
+    log = Log(contexts, features, arms, actions, rewards, propensities, design, clusters, moments)
+    return log if moments is None else log.take(np.argsort(moments, kind="stable"))
 
 
 def _arms(labels: list[str], roles: Roles) -> tuple[str, ...]:
@@ -150,7 +136,7 @@ def _propensities(
 ) -> tuple[Vector, Matrix | None]:
     """Probability (T,) of the action taken, and (T, K) of all where they are known."""
     if isinstance(roles.propensity, str):
-        taken, column = _numbers(table, roles.propensity), roles.propensity
+        taken, column = numbers(table, roles.propensity), roles.propensity
         _refuse(
             ~((taken > 0) & (taken <= 1)),
             lambda i: f"propensity must be above 0 and at most 1, column {column!r} holds {taken[i]:g}",
@@ -158,7 +144,7 @@ def _propensities(
         return taken, None
     design = np.empty((len(actions), len(arms)))
     for k, value in enumerate(roles.propensity.values()):
-        design[:, k] = _numbers(table, value) if isinstance(value, str) else float(value)
+        design[:, k] = numbers(table, value) if isinstance(value, str) else float(value)
     _refuse(
         ~((design >= 0) & (design <= 1)).all(1),
         lambda i: f"propensities must be between 0 and 1, got {_listed(design[i])}",
@@ -231,44 +217,3 @@ def _is_propensity(values: Any, actions: Codes, propensities: Vector) -> bool:
         return False
     alike = np.isclose(floats, propensities, rtol=1e-6) & (propensities < 1)
     return any(alike[actions == k].all() for k in set(actions.tolist()))
-
-
-def _texts(table: Table, name: str) -> list[str]:
-    """Categories (T,) of a column in which every row must have one."""
-    texts = each(table[name], lambda value: None if is_missing(value) else category(value))
-    if None in texts:
-        raise _bad_cell(table, name, texts.index(None), "a text or a number")
-    return [str(text) for text in texts]
-
-
-def _numbers(table: Table, name: str) -> Vector:
-    """Finite numbers (T,) of a column in which every row must have one."""
-    floats = np.array(each(table[name], number), dtype=np.float64)
-    for i in np.flatnonzero(~np.isfinite(floats)).tolist():
-        raise _bad_cell(table, name, i, "a finite number")
-    return floats
-
-
-def _times(table: Table, name: str) -> Vector:
-    """Numbers (T,) as they are, dates and datetimes as seconds; the first row decides which."""
-    values = table[name]
-    if number(values[0]) is not None:
-        return _numbers(table, name)
-    moments = each(values, days)
-    for i, moment in enumerate(moments):
-        if moment is None:
-            what = "numbers throughout, or ISO dates or datetimes, such as 2026-03-01 or 2026-03-01T08:30"
-            raise _bad_cell(table, name, i, what)
-        if has_zone(values[i]) != has_zone(values[0]):
-            raise BadLogError(
-                f"row {i + 1}: column {name!r} must have a time zone in every row or in none, "
-                f"got {values[i]!r} after {values[0]!r}"
-            )
-    return np.array(moments, dtype=np.float64) * 86_400
-
-
-def _bad_cell(table: Table, name: str, i: int, rule: str) -> BadLogError:
-    value = table[name][i]
-    if is_missing(value):
-        return BadLogError(f"row {i + 1}: column {name!r} must not be empty")
-    return BadLogError(f"row {i + 1}: column {name!r} must hold {rule}, got {shown(value)}")

@@ -113,7 +113,7 @@ def _rows(header: dict[str, Any], arrays: dict[str, NDArray[Any]], labels: list[
     if not (inside.all() and known and (np.abs(rewards) <= LARGEST_REWARD).all()):
         raise TypeError("its arrays do not fit together")
     return [
-        Observed(context, labels[int(arm)], float(reward), Encoded(row, schema))
+        Observed(context, labels[int(arm)], float(reward), encoded=Encoded(row, schema))
         for row, context, arm, reward in zip(
             contexts.astype(np.float64), decoded(schema, contexts), pulled, rewards, strict=True
         )

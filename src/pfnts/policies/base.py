@@ -24,6 +24,7 @@ from pfnts.policies.arguments import (
 )
 from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason
 from pfnts.policies.fold import EventFold
+from pfnts.policies.importing import Columns, imported_rows
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.rows import Rows
 from pfnts.policies.warmup import UNIFORMS, settle
@@ -188,6 +189,48 @@ class Policy(EventFold):
             if isinstance(context, Decision | str) and arm is None:
                 return self._reward(context, reward)
             return self._observe_rows(context, arm, reward)
+
+    def learn(
+        self,
+        log: Any,
+        *,
+        action: str | None = None,
+        reward: str | None = None,
+        propensity: str | Mapping[str, float | str] | None = None,
+        cluster: str | None = None,
+        time: str | None = None,
+        context: Sequence[str] | None = None,
+    ) -> int:
+        """Learn the rounds of a log that somebody else has kept: all of them, or none if a row is wrong.
+
+        It is the same as updating row by row; the events of the log say that they are imported.
+
+        Parameters
+        ----------
+        log
+            A `pfnts.ope.Log`; a pandas, polars or Arrow table, or columns by name; or the path of a CSV or
+            Parquet file. The names of columns that follow are for tables and files alone.
+        action, reward
+            Columns of the arm's label and of its reward.
+        propensity, cluster
+            Columns that are no contexts: the probability of the action (or for each action its column), the
+            person. Learning needs neither.
+        time
+            Column by which rows are put in order: numbers, or ISO dates or datetimes; their own order when
+            left out.
+        context
+            Columns that describe a row: those of the schema where there is one, otherwise all that have no
+            other role, except ids and dates.
+
+        Returns
+        -------
+        The number of rows learned.
+        """
+        roles = Columns(action, reward, propensity, cluster, time, context)
+        with self._lock:
+            events = imported_rows(log, roles, self._fold(), label=self._label, reward=check_reward)
+            self._events += events  # all or none: a list is extended in one step
+            return len(events)
 
     def prefetch(self, contexts: Any) -> None:
         """Announce contexts to come: what the model says about them is computed in batches.
@@ -361,7 +404,7 @@ class Policy(EventFold):
                 labels = self.arms
                 for i in learns[learns < kept].tolist():
                     value = check_reward(rewards[i, chosen[i]])
-                    events.append(Observed(rows.plain(i), labels[chosen[i]], value, rows.encoded(i)))
+                    events.append(Observed(rows.plain(i), labels[chosen[i]], value, encoded=rows.encoded(i)))
             self._events += events
             return chosen[:kept], choices.propensities[:kept]
 

@@ -195,7 +195,8 @@ class ExperimentState:
     def _observed(self, record: Record) -> list[Event]:
         if record.context is None or record.data["arm"] not in self.arms:
             return []
-        return self._taught([Observed(record.context, record.data["arm"], record.data["value"])])
+        data = record.data
+        return self._taught([Observed(record.context, data["arm"], data["value"], imported=True)])
 
     def _erased(self, record: Record) -> list[Event]:  # noqa: ARG002
         return []
