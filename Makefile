@@ -55,10 +55,12 @@ bench: $(VENV)/.ready
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-# torch comes first: the other packages then find it, and never pull in another version.
+# torch comes first: the other packages then find it, and never pull in another version. One of the peers is
+# built from source: where there is no compiler their tests are skipped.
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) torch
 	$(PIP) --editable ".[baselines,bench,ray,service,tabicl,tabpfn,dev]"
+	-$(PIP) --editable ".[peers]"
 	touch $@ $(VENV)/.ready-demo
 
 # What the demo needs is a part of that, and quicker to install.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,10 @@ class Case:
     """How many seeds the learning check takes in a row; fewer only where a run takes seconds."""
     draws: int = 2000
     """Decisions in the comparison of propensities with frequencies."""
+    library: str = ""
+    """Module without which it is left out: one that is built from source may be missing."""
+    weighs: bool = False
+    """Whether it weighs a reward by the propensity of its decision."""
 
 
 def small_bart() -> Any:
@@ -86,6 +91,35 @@ CASES = [
         draws=1000,
     ),
     Case("bf-ts", lambda arms: make("bf-ts", arms=arms, bart=small_bart(), refresh=1.5), seeds=2, draws=300),
+    Case("vw", lambda arms: make("vw", arms=arms), seeds=3, library="vowpalwabbit", weighs=True),
+    Case(
+        "vw squarecb",
+        lambda arms: make("vw", arms=arms, arguments="--squarecb"),
+        seeds=3,
+        library="vowpalwabbit",
+        weighs=True,
+    ),
+    Case(
+        "mabwiser-linucb",
+        lambda arms: make("mabwiser-linucb", arms=arms, intercept=True),
+        seeds=2,
+        draws=500,
+        library="mabwiser",
+    ),
+    Case(
+        "contextualbandits-linucb",
+        lambda arms: make("contextualbandits-linucb", arms=arms, warmup=2),
+        seeds=2,
+        draws=500,
+        library="contextualbandits",
+    ),
+    Case(
+        "bayesianbandits-ts",
+        lambda arms: make("bayesianbandits-ts", arms=arms, intercept=True),
+        seeds=2,
+        draws=500,
+        library="bayesianbandits",
+    ),
 ]
 
 LEARNERS = [case for case in CASES if case.learns]
@@ -93,7 +127,10 @@ EMBEDDED = Case("pfn-ts embedded", lambda arms: make("pfn-ts", arms=arms))
 
 
 def every(cases: list[Case]) -> Any:
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+    missing = {case.name: bool(case.library) and find_spec(case.library) is None for case in cases}
+    skip = [pytest.mark.skipif(missing[case.name], reason=f"{case.library} is missing") for case in cases]
+    listed = [pytest.param(case, id=case.name, marks=mark) for case, mark in zip(cases, skip, strict=True)]
+    return pytest.mark.parametrize("case", listed)
 
 
 def play(
@@ -170,7 +207,7 @@ def test_same_seed_same_decisions(case: Case) -> None:
     same(*(play(case.make(3), 60, seed=5) for _ in range(2)))
 
 
-@every(CASES)
+@every([case for case in CASES if not case.weighs])
 def test_rows_without_decisions_teach_the_same_as_decisions(case: Case) -> None:
     # The way of logs: context, arm and reward instead of a decision's id.
     one, two = case.make(2), case.make(2)

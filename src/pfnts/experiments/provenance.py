@@ -10,7 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_LIBRARIES = ("pfnts", "numpy", "scipy", "torch", "scikit-learn", "xgboost", "jax", "bartz", "ray")
+_LIBRARIES = (
+    "pfnts", "numpy", "scipy", "torch", "scikit-learn", "xgboost", "jax", "bartz", "ray",
+    "vowpalwabbit", "mabwiser", "contextualbandits", "bayesianbandits",
+)  # fmt: skip
 _CPUINFO = Path("/proc/cpuinfo")
 
 

@@ -24,6 +24,10 @@ _POLICIES: dict[str, tuple[str, str]] = {
     "epsilon-greedy": ("epsilon_greedy", "EpsilonGreedy"),
     "ts": ("context_free", "ContextFreeTS"),
     "uniform": ("uniform", "Uniform"),
+    "vw": ("peers.vowpal_wabbit", "VowpalWabbit"),
+    "mabwiser-linucb": ("peers.mabwiser", "MABWiserLinUCB"),
+    "contextualbandits-linucb": ("peers.contextualbandits", "ContextualBanditsLinUCB"),
+    "bayesianbandits-ts": ("peers.bayesianbandits", "BayesianBanditsTS"),
 }
 
 
