@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pfnts import PFNTS, simulate
+from pfnts import PFNTS, Memory, simulate
 from pfnts.backbones import load
 from pfnts.backbones.tabpfn_weights import weights_path
 from pfnts.environments import Environment, make
@@ -139,7 +139,9 @@ def measure(name: str, scenario: str, options: argparse.Namespace) -> Row:
     backbone.sequence(np.random.default_rng(0).random((8, 5)), np.arange(8.0)).means(np.zeros((4, 5)), [8])
     refreshes.calls, refreshes.seconds, passes.seconds = 0, 0.0, 0.0
     environment = make(scenario, horizon=options.horizon, rng=np.random.default_rng(options.seed))
-    policy = PFNTS(arms=environment.n_arms, backbone=backbone, encoding=options.encoding, refresh=2.0)
+    policy = PFNTS(
+        arms=environment.n_arms, backbone=backbone, encoding=options.encoding, memory=Memory(refresh=2.0)
+    )
     trajectory = simulate(
         policy,
         environment,

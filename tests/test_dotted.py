@@ -107,7 +107,7 @@ def test_dotted_names_are_made_where_names_are() -> None:
     policy = policies.make("own_policy.Sticky", arms=["a", "b"], favourite=1)
     assert policy.decide([0.0], rng=np.random.default_rng(0)).arm == "b"
     assert backbones.load("own_backbone.Mine", precision=2.0).name == "mine"
-    assert PFNTS(arms=2, backbone="own_backbone.Mine").warmup == 5
+    assert PFNTS(arms=2, backbone="own_backbone.Mine").traffic.warmup == 5
     assert environments.describe("own_scenario.COINS").n_arms == 2
     made = environments.make("own_scenario.COINS", horizon=7, rng=np.random.default_rng(0))
     assert made.means.shape == (7, 2)

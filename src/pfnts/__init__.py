@@ -4,7 +4,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from pfnts.contexts import Schema
-from pfnts.policies import PFNTS, Decision, Policy
+from pfnts.policies import PFNTS, Decision, Memory, Policy, Traffic
 from pfnts.simulation import Trajectory, simulate
 
 if TYPE_CHECKING:
@@ -15,9 +15,11 @@ __version__ = version("pfnts")
 __all__ = [
     "PFNTS",
     "Decision",
+    "Memory",
     "PFNRegressor",
     "Policy",
     "Schema",
+    "Traffic",
     "Trajectory",
     "__version__",
     "simulate",

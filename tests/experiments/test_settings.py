@@ -33,7 +33,7 @@ class Own:
 def test_settings_of_every_policy_survive_json(name: str) -> None:
     settings = PolicySpec(name).settings()
     assert json.loads(json.dumps(settings)) == settings
-    assert name in ("epsilon-greedy",) or settings["explore"] == 0.0
+    assert settings["traffic"]["settings"]["explore"] == 0.0
     assert not {"arms", "device"} & set(settings)
 
 

@@ -22,7 +22,7 @@ from pfnts.experiments import store as store_module
 from pfnts.experiments.outcomes import read_outcomes
 from pfnts.experiments.report import write_report
 from pfnts.experiments.spec import Option
-from pfnts.policies import PFNTS
+from pfnts.policies import PFNTS, Memory
 from pfnts.simulation import Trajectory
 
 SPEC = RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=0, seed=42)
@@ -71,7 +71,10 @@ def test_record_says_what_produced_it(store: RunStore, done: Job, trajectory: Tr
         "pfnts": about["versions"]["pfnts"],
         "code": jobs_module.code_fingerprint(),
         "format": "3",
-        "settings": {"warmup": 0, "explore": 0.0, "schema": None},
+        "settings": {
+            "traffic": {"name": "Traffic", "settings": {"warmup": 0, "explore": 0.0}},
+            "schema": None,
+        },
     }
 
 
@@ -138,10 +141,10 @@ def test_option_other_than_the_default_is_another_run(options: dict[str, Option]
 
 
 @pytest.mark.parametrize(
-    ("maker", "option", "value"), [(PFNTS, "refresh", 1.75), (PFNTS, "encoding", "joint")]
+    ("maker", "option", "value"), [(PFNTS, "memory", Memory(refresh=1.75)), (PFNTS, "encoding", "joint")]
 )
 def test_changed_default_is_another_run(
-    maker: type, option: str, value: float, monkeypatch: pytest.MonkeyPatch
+    maker: type, option: str, value: Memory | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = pfn_ts().key
     with monkeypatch.context() as changed:

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pfnts import PFNTS
+from pfnts import PFNTS, Memory, Traffic
 from pfnts.backbones import LinearBackbone
 from pfnts.events import Observed
 from pfnts.events.event import to_dict
 from pfnts.policies import LinTS, LinUCB, Policy, make, names
 from pfnts.policies.archive import read_archive, write_archive
+from pfnts.policies.options import gathered
 from pfnts.posterior import PredictiveCLT
 
 SAVED = Path(__file__).parent / "saved"
@@ -107,7 +108,7 @@ def test_a_file_of_version_0_1_knows_what_it_knew(name: str, options: dict[str, 
         policy = PFNTS.load(SAVED / name)
     assert policy.arms == tuple(header["arms"])
     labels = ["a", "b", "c", "d"][: header["ever"]]
-    fresh = PFNTS(labels, **options)
+    fresh = PFNTS(labels, **gathered(PFNTS, options))
     fresh.update(contexts, arm=[labels[k] for k in arrays["pulled"]], reward=arrays["rewards"])
     for label in header["removed"]:
         fresh.remove_arm(label)
@@ -115,7 +116,7 @@ def test_a_file_of_version_0_1_knows_what_it_knew(name: str, options: dict[str, 
     np.testing.assert_allclose(one.mean, two.mean, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(one.variance, two.variance, rtol=1e-2, atol=1e-6)
     assert policy.rule == fresh.rule
-    assert (policy.warmup, policy.explore) == (header["warmup"], header["explore"])
+    assert (policy.traffic.warmup, policy.traffic.explore) == (header["warmup"], header["explore"])
     rng = np.random.default_rng(0)
     decisions = [policy.decide(probe, rng=rng) for probe in PROBES]
     for decision in decisions:
@@ -283,9 +284,8 @@ def test_round_trip_keeps_settings_labels_and_log(tmp_path: Path) -> None:
         backbone="linear",
         estimator="shrunk(prior_dof=3.0,floor=0.2,tails=student,base=1.5,coupled=true)",
         exploration=0.7,
-        refresh=1.1,
-        warmup=4,
-        explore=0.125,
+        memory=Memory(refresh=1.1),
+        traffic=Traffic(warmup=4, explore=0.125),
     )
     rng = np.random.default_rng(0)
     for t in range(30):
@@ -319,7 +319,7 @@ def test_an_untouched_policy_can_be_saved(name: str, schema: Any, tmp_path: Path
     policy = make(name, arms=3, schema=schema, explore=0.25, **options)
     policy.save(tmp_path / "saved")
     loaded = type(policy).load(tmp_path / "saved")
-    assert loaded.explore == 0.25
+    assert loaded.traffic.explore == 0.25
     one, two = (p.decide({"age": 3}, rng=np.random.default_rng(0)) for p in (policy, loaded))
     assert one.to_dict() == two.to_dict()
 

@@ -296,39 +296,39 @@ def test_update_of_a_batch_equals_row_by_row_to_the_last_bit(case: Case) -> None
 def test_warm_up_is_random_among_the_cold_and_never_too_far_ahead(case: Case) -> None:
     rng, seen = np.random.default_rng(0), np.zeros(3)
     policy = case.make(3)
-    for round_ in range(40 if policy.warmup else 0):
+    for round_ in range(40 if policy.traffic.warmup else 0):
         policy = case.make(3)
         pulled = np.zeros(3, dtype=int)
-        for t in range(3 * policy.warmup):
-            cold = (pulled < policy.warmup) / (pulled < policy.warmup).sum()
+        for t in range(3 * policy.traffic.warmup):
+            cold = (pulled < policy.traffic.warmup) / (pulled < policy.traffic.warmup).sum()
             decision = policy.decide(rng.uniform(size=2), rng=rng)
-            expected = (1 - policy.explore) * cold + policy.explore / 3
+            expected = (1 - policy.traffic.explore) * cold + policy.traffic.explore / 3
             np.testing.assert_allclose(decision.propensities, expected, atol=1e-12)
             assert decision.reason in ("warmup", "explore")
             assert decision.posterior is None
             pulled[decision.index] += 1
             if t == 0:
                 seen[decision.index] += 1
-        if not policy.explore:
-            np.testing.assert_array_equal(pulled, policy.warmup)
+        if not policy.traffic.explore:
+            np.testing.assert_array_equal(pulled, policy.traffic.warmup)
         if round_ == 0:
             # All wait for their rewards: any arm, each alike.
             over = policy.decide(rng.uniform(size=2), rng=rng)
-            if not policy.explore:
+            if not policy.traffic.explore:
                 np.testing.assert_allclose(over.propensities, 1 / 3)
-    if policy.warmup:
+    if policy.traffic.warmup:
         assert (np.abs(seen - 40 / 3) < 5 * np.sqrt(40 * 2 / 9)).all()
 
 
 @every(CASES)
 def test_cold_arms_among_the_eligible_are_drawn_alike(case: Case) -> None:
     policy, rng = case.make(4), np.random.default_rng(0)
-    if not policy.warmup:
+    if not policy.traffic.warmup:
         return
     X = rng.uniform(size=(40, 2))
     policy.update(X, arm=[0, 1] * 20, reward=rng.normal(size=40))
     decision = policy.decide(X[0], rng=rng)
-    share = policy.explore
+    share = policy.traffic.explore
     np.testing.assert_allclose(
         decision.propensities, (1 - share) * np.array([0, 0, 0.5, 0.5]) + share / 4, atol=1e-12
     )
@@ -475,7 +475,7 @@ def test_loaded_policy_continues_to_the_same_decisions(case: Case, tmp_path: Pat
     loaded = type(policy).load(tmp_path / "policy")
     assert loaded.arms == policy.arms
     assert loaded.schema == policy.schema
-    assert (loaded.warmup, loaded.explore, loaded.rule) == (policy.warmup, policy.explore, policy.rule)
+    assert (loaded.traffic, loaded.rule) == (policy.traffic, policy.rule)
     assert list(map(to_dict, loaded.events)) == list(map(to_dict, policy.events))
     assert [p.update(late[1].id, reward=1.0) for p in (policy, loaded)] == ["learned"] * 2
     assert [p.update("3", reward=1.0) for p in (policy, loaded)] == ["duplicate"] * 2
@@ -499,7 +499,7 @@ def test_late_doubled_and_removed_rewards_have_one_outcome_each(case: Case) -> N
     assert all(policy.decide([0.2, 0.4], rng=rng).arm != gone for _ in range(20))
     policy.add_arm(gone)
     fresh = policy.decide([0.2, 0.4], rng=rng)
-    if policy.warmup and not policy.explore:
+    if policy.traffic.warmup and not policy.traffic.explore:
         assert (fresh.arm, fresh.reason) == (gone, "warmup")
 
 

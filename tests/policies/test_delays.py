@@ -49,7 +49,11 @@ def test_an_arm_that_never_answers_gets_its_warm_up_and_no_more(name: str, arms:
     delay = {arm: np.inf if arm == silent else 0 for arm in range(arms)}
     chosen = pulls(policy, 400, means=means, delay=delay)
     # Exploring at random is a share that it has a right to.
-    most = policy.warmup + 400 * policy.explore / arms + 5 * np.sqrt(400 * policy.explore / arms)
+    most = (
+        policy.traffic.warmup
+        + 400 * policy.traffic.explore / arms
+        + 5 * np.sqrt(400 * policy.traffic.explore / arms)
+    )
     assert chosen.count(silent) <= most
 
 
@@ -57,7 +61,7 @@ def test_an_arm_that_never_answers_gets_its_warm_up_and_no_more(name: str, arms:
 def test_two_silent_arms_leave_the_rest_to_the_third(name: str) -> None:
     policy = POLICIES[name](3)
     chosen = pulls(policy, 300, means=dict.fromkeys(range(3), 0.0), delay={0: 0, 1: np.inf, 2: np.inf})
-    assert chosen.count(0) >= 300 - 2 * policy.warmup - 300 * policy.explore
+    assert chosen.count(0) >= 300 - 2 * policy.traffic.warmup - 300 * policy.traffic.explore
 
 
 @every
@@ -82,7 +86,7 @@ def test_rewards_two_hundred_rounds_late_are_learned_from_when_they_come(name: s
 def test_an_arm_whose_rewards_are_late_does_not_capture_the_traffic(name: str, slow: int) -> None:
     policy = POLICIES[name](2)
     chosen = pulls(policy, 600, means={0: 0.0, 1: 1.0}, delay={slow: 200, 1 - slow: 0})
-    assert chosen[:200].count(slow) <= policy.warmup + 200 * policy.explore
+    assert chosen[:200].count(slow) <= policy.traffic.warmup + 200 * policy.traffic.explore
     assert chosen[300:].count(1) > 0.8 * 300
 
 

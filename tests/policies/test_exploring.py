@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts.policies import Choices, make, names
+from pfnts.policies import Choices, Traffic, make, names
 from pfnts.policies.warmup import settle
 
 SMALL: dict[str, dict[str, Any]] = {"pfn-ts": {"backbone": "linear"}}
@@ -21,7 +21,7 @@ def test_every_policy_takes_it_and_keeps_the_floor_from_the_first_round(name: st
         policy = make(name, arms=3, explore=0.3, **SMALL.get(name, {}))
     except ImportError as error:
         pytest.skip(str(error))
-    assert policy.explore == 0.3
+    assert policy.traffic.explore == 0.3
     for decision in policy.decide_batch(np.zeros((3, 2)), rng=np.random.default_rng(0)):
         assert decision.propensities.min() >= 0.1 - 1e-12
         assert decision.propensities.sum() == pytest.approx(1, abs=1e-12)
@@ -38,8 +38,7 @@ def test_mixture_is_the_formula_and_its_frequencies_follow(rng: Generator) -> No
         reason="thompson",
         cold=np.zeros(4, dtype=bool),
         ahead=np.zeros(4, dtype=np.int64),
-        warmup=0,
-        explore=0.2,
+        traffic=Traffic(warmup=0, explore=0.2),
     )
     np.testing.assert_allclose(choices.propensities, np.tile(expected, (20_000, 1)), atol=1e-12)
     seen = np.bincount(choices.index, minlength=4) / 20_000

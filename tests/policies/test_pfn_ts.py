@@ -11,6 +11,7 @@ from pfnts.arms import Threshold
 from pfnts.backbones import LinearBackbone
 from pfnts.environments import Environment, make
 from pfnts.policies import Decision
+from pfnts.policies.options import gathered
 from pfnts.policies.pfn_ts import room_for
 from pfnts.posterior import SubCLT
 
@@ -18,7 +19,7 @@ ENCODINGS = ["disjoint", "joint", "block", "threshold", "adaptive"]
 
 
 def pfnts(arms: Any = 2, **options: Any) -> PFNTS:
-    return PFNTS(arms, **{"backbone": "linear", **options})
+    return PFNTS(arms, **gathered(PFNTS, {"backbone": "linear", **options}))
 
 
 def rounds(

@@ -11,6 +11,7 @@ import pytest
 from pfnts import PFNTS
 from pfnts.backbones import LinearBackbone, Prediction, Question
 from pfnts.policies import make
+from pfnts.policies.options import gathered
 from pfnts.policies.prefetch import PrefetchCache
 
 
@@ -27,7 +28,8 @@ class Counting(LinearBackbone):
 
 
 def policy_of(backbone: Any, **options: Any) -> PFNTS:
-    return PFNTS(2, encoding="disjoint", backbone=backbone, estimator="subclt", refresh=2.0, **options)
+    options |= {"encoding": "disjoint", "backbone": backbone, "estimator": "subclt", "refresh": 2.0}
+    return PFNTS(2, **gathered(PFNTS, options))
 
 
 def test_a_decision_without_announcement_is_one_call() -> None:

@@ -9,9 +9,9 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.arms.schedule import next_refresh
-from pfnts.policies import rules
+from pfnts.policies import Memory, Traffic, rules
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
-from pfnts.policies.refitting import REFRESH, Arms, RefittingPolicy
+from pfnts.policies.refitting import REFITTED, Arms, RefittingPolicy
 from pfnts.posterior import GaussianPosterior
 
 
@@ -20,8 +20,11 @@ class Means(RefittingPolicy[list[float]]):
 
     name = "means"
 
-    def __init__(self, arms: int = 2, *, shared: bool = False, refresh: float = REFRESH, warmup: int = 2):
-        super().__init__(arms, shared=shared, refresh=refresh, warmup=warmup, explore=0.0, schema=None)
+    def __init__(
+        self, arms: int = 2, *, shared: bool = False, refresh: float = REFITTED.refresh, warmup: int = 2
+    ):
+        memory, traffic = Memory(refresh=refresh), Traffic(warmup=warmup)
+        super().__init__(arms, shared=shared, memory=memory, traffic=traffic, schema=None)
         self.fits: list[tuple[int, int, int]] = []
         self.fails = False
 
@@ -59,9 +62,9 @@ def rows(rng: Generator, n: int, arms: int = 2) -> tuple[np.ndarray, list[int], 
 def test_refits_at_the_refresh_points_and_where_warm_up_ends(rng: Generator) -> None:
     policy = Means()
     X, arms, rewards = rows(rng, 300)
-    points, wanted = [next_refresh(0, REFRESH)], set()
+    points, wanted = [next_refresh(0, REFITTED.refresh)], set()
     while points[-1] < 300:
-        points.append(next_refresh(points[-1], REFRESH))
+        points.append(next_refresh(points[-1], REFITTED.refresh))
     for t in range(300):
         policy.update(X[t], arm=arms[t], reward=rewards[t])
         if t >= 3:
@@ -72,7 +75,7 @@ def test_refits_at_the_refresh_points_and_where_warm_up_ends(rng: Generator) -> 
 
 def test_the_default_refits_as_often_as_the_papers_rule() -> None:
     point, refits = 10, 0
-    while (point := next_refresh(point, REFRESH)) <= 10_000:
+    while (point := next_refresh(point, REFITTED.refresh)) <= 10_000:
         refits += 1
     assert abs(refits - (math.ceil(8 * math.log(10_000)) - math.ceil(8 * math.log(10)))) <= 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pfnts.policies import LinTS
+from pfnts.policies import make
 from pfnts.service import decisions
 from pfnts.service.decisions import decide as decide_directly
 from pfnts.service.live import LiveExperiment
@@ -188,7 +188,7 @@ def test_a_decision_can_be_recomputed_from_the_log_up_to_its_position(address):
     for record in records:
         if record.kind != "decided":
             continue
-        oracle = LinTS(["a", "b"], warmup=1, schema={"x": "numeric", "plan": ["free", "paid"]})
+        oracle = make("lin-ts", arms=["a", "b"], warmup=1, schema={"x": "numeric", "plan": ["free", "paid"]})
         for before in records[: record.data["model"]["position"] + 1]:
             if before.kind == "decided":
                 event = before.data["event"]

@@ -9,6 +9,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from pfnts import arms, posterior
+from pfnts.policies.options import gathered
 
 
 def settings_of(maker: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def settings_of(maker: Callable[..., object], given: Mapping[str, object]) -> di
     parameters = inspect.signature(maker).parameters.values()
     filled: dict[str, Any] = {p.name: p.default for p in parameters if p.default is not p.empty}
     filled.pop("device", None)
-    for option, value in given.items():
+    for option, value in gathered(maker, given).items():
         if option == "device" and value == "cpu":
             continue
         # 2 and 2.0 are the same number and different JSON.

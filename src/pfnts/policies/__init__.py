@@ -6,8 +6,10 @@ from pfnts.policies.decision import Choices, Decision
 from pfnts.policies.epsilon_greedy import EpsilonGreedy
 from pfnts.policies.lin_ts import LinTS
 from pfnts.policies.lin_ucb import LinUCB
+from pfnts.policies.memory import Memory
 from pfnts.policies.pfn_ts import PFNTS
 from pfnts.policies.registry import make, names
+from pfnts.policies.traffic import Traffic
 from pfnts.policies.uniform import Uniform
 
 __all__ = [
@@ -18,7 +20,9 @@ __all__ = [
     "EpsilonGreedy",
     "LinTS",
     "LinUCB",
+    "Memory",
     "Policy",
+    "Traffic",
     "Uniform",
     "make",
     "names",

@@ -27,6 +27,7 @@ from pfnts.policies.fold import EventFold
 from pfnts.policies.importing import Columns, imported_rows
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.rows import Rows
+from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.policies.warmup import UNIFORMS, settle
 
 Outcome = Literal["learned", "duplicate"]
@@ -44,13 +45,8 @@ class Policy(EventFold):
     ----------
     arms
         Number of arms, labelled 0, 1, ..., or their labels (strings or integers).
-    warmup
-        Rows of an arm that its model must hold before the policy's own rule may choose it. Until then it is
-        drawn at random among the arms in warm-up, and is never more than so many decisions ahead of its
-        rewards.
-    explore
-        Share of the rounds in which any eligible arm is drawn, each alike, warm-up included: no propensity of
-        an eligible arm is below ``explore`` over their number, as trials and later evaluations need it.
+    traffic
+        Warm-up, and shares of the rounds that are not left to the policy's own rule.
     schema
         What the columns of a context are; inferred from the first context when not given.
 
@@ -73,15 +69,10 @@ class Policy(EventFold):
         self,
         arms: int | Sequence[Label],
         *,
-        warmup: int = 0,
-        explore: float = 0.0,
+        traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        if isinstance(warmup, bool) or not warmup >= 0 or warmup % 1:
-            raise ValueError(f"warmup must be a non-negative integer, got {warmup!r}")
-        if not 0 <= explore <= 1:
-            raise ValueError(f"explore must be between 0 and 1, a share of the rounds, got {explore}")
-        super().__init__(check_arms(arms), check_schema(schema), warmup=int(warmup), explore=float(explore))
+        super().__init__(check_arms(arms), check_schema(schema), traffic=traffic)
         self._prefetched: PrefetchCache[Any] | None = None
 
     @property
@@ -96,14 +87,9 @@ class Policy(EventFold):
         return len(self._fold().live)
 
     @property
-    def warmup(self) -> int:
-        """Rows of an arm that its model must hold before the policy's own rule may choose it."""
-        return self._warmup
-
-    @property
-    def explore(self) -> float:
-        """Share of the rounds in which any eligible arm is drawn, each alike."""
-        return self._explore
+    def traffic(self) -> Traffic:
+        """Warm-up, and shares of the rounds that are not left to the policy's own rule."""
+        return self._traffic
 
     @property
     def schema(self) -> Schema | None:
@@ -338,7 +324,7 @@ class Policy(EventFold):
         history = self._model(X.shape[1])
         arms = history.live
         numbers = list(arms)
-        cold = self._held(arms) < self._warmup
+        cold = self._held(arms) < self._traffic.warmup
         warm = eligible & ~cold
         uniforms = rng.random((len(X), UNIFORMS + self._n_uniforms(arms)))
         choices = Choices(np.zeros(len(X), dtype=np.int64), np.zeros(eligible.shape))
@@ -353,8 +339,7 @@ class Policy(EventFold):
             reason=self.rule,
             cold=cold,
             ahead=np.maximum(history.decided[numbers] - history.rewarded[numbers], 0),
-            warmup=self._warmup,
-            explore=self._explore,
+            traffic=self._traffic,
         )
 
     def play(
@@ -384,7 +369,7 @@ class Policy(EventFold):
         with self._lock, restored_on_error(rng):
             rows = self._encode(contexts)
             numbers = np.array(self._fold().live)
-            if (self._held(self._model(rows.X.shape[1]).live) < self._warmup).any():
+            if (self._held(self._model(rows.X.shape[1]).live) < self._traffic.warmup).any():
                 rows = rows.first(1)  # who is drawn next depends on what came of this one
             masks = np.ones((len(rows.X), len(numbers)), dtype=np.bool_)
             before = rng.bit_generator.state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.bart import BartFit, BartSettings, Scale
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
-from pfnts.policies.refitting import REFRESH, Arms, RefittingPolicy
+from pfnts.policies.memory import Memory
+from pfnts.policies.refitting import REFITTED, Arms, RefittingPolicy
+from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior, RewardDistribution
 
 _BART = BartSettings()
@@ -34,12 +36,10 @@ class BFTS(RefittingPolicy[BartFit]):
         Number of arms, or their labels.
     bart
         Trees, chains and draws.
-    refresh
+    memory
         How much the history of all arms grows before the models are refitted.
-    warmup
-        Rewards of each arm to see first, at least 1.
-    explore
-        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
+    traffic
+        Warm-up, and shares of the rounds that are not left to the policy's own rule.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
@@ -57,12 +57,11 @@ class BFTS(RefittingPolicy[BartFit]):
         arms: int | Sequence[Label],
         *,
         bart: BartSettings = _BART,
-        refresh: float = REFRESH,
-        warmup: int = 5,
-        explore: float = 0.0,
+        memory: Memory = REFITTED,
+        traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(arms, shared=False, refresh=refresh, warmup=warmup, explore=explore, schema=schema)
+        super().__init__(arms, shared=False, memory=memory, traffic=traffic, schema=schema)
         self._bart = bart
 
     def _fit(self, arm: int, X: Matrix, arms: Arms, rewards: Vector, *, seed: int) -> BartFit:
@@ -112,10 +111,4 @@ class BFTS(RefittingPolicy[BartFit]):
         return min(len(arms), self._next - self._fold().size - 1)
 
     def _settings(self) -> dict[str, Any]:
-        return {"bart": asdict(self._bart), "refresh": self._refresh}
-
-    @classmethod
-    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
-        if isinstance(settings["bart"], dict):
-            settings["bart"] = BartSettings(**settings["bart"])
-        return cls(arms, schema=schema, **settings)
+        return asdict(self._bart) | asdict(self._memory)

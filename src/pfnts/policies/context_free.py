@@ -13,6 +13,7 @@ from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
 
 
@@ -27,16 +28,14 @@ class ContextFreeTS(Policy):
     ----------
     arms
         Number of arms, or their labels.
-    warmup
-        Rewards of each arm to see first, at least 1.
-    explore
-        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
+    traffic
+        Warm-up, and shares of the rounds that are not left to the policy's own rule.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
     Examples
     --------
-    >>> policy = ContextFreeTS(arms=2, warmup=1)
+    >>> policy = ContextFreeTS(arms=2, traffic=Traffic(warmup=1))
     >>> outcomes = policy.update([[0.1], [0.7], [0.3]], arm=[0, 1, 1], reward=[0.0, 2.0, 4.0])
     >>> policy.posterior([0.5]).mean
     array([0., 3.])
@@ -48,13 +47,11 @@ class ContextFreeTS(Policy):
         self,
         arms: int | Sequence[Label],
         *,
-        warmup: int = 5,
-        explore: float = 0.0,
+        traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        if warmup < 1:
-            raise ValueError(f"warmup must be at least 1, an arm's average needs a reward, got {warmup}")
-        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
+        traffic = traffic.with_warmup(least=1, why="an arm's average needs a reward")
+        super().__init__(arms, traffic=traffic, schema=schema)
 
     def posterior(self, contexts: Any) -> GaussianPosterior:
         """Posterior of the mean rewards, the same at every context: (K,), or (n, K) for a batch."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.traffic import TRAFFIC, Traffic
 
 
 class EpsilonGreedy(Policy):
@@ -30,14 +32,14 @@ class EpsilonGreedy(Policy):
         Share of rounds, warm-up included, in which any eligible arm is drawn, each alike.
     backbone
         Name or object of the prediction model.
-    warmup
-        Rewards of each arm to see first, at least 1.
+    traffic
+        Warm-up, at least 1; its ``explore`` is ``epsilon`` here.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
     Examples
     --------
-    >>> policy = EpsilonGreedy(arms=2, epsilon=0.2, backbone="linear", warmup=1)
+    >>> policy = EpsilonGreedy(arms=2, epsilon=0.2, backbone="linear", traffic=Traffic(warmup=1))
     >>> outcomes = policy.update([[0.1], [0.7], [0.3]], arm=[0, 1, 1], reward=[0.0, 2.0, 4.0])
     >>> policy.decide([0.5], rng=np.random.default_rng(0)).propensities
     array([0.1, 0.9])
@@ -52,14 +54,15 @@ class EpsilonGreedy(Policy):
         *,
         epsilon: float = 0.1,
         backbone: str | Backbone = "embedded",
-        warmup: int = 5,
+        traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         if not 0 <= epsilon <= 1:
             raise ValueError(f"epsilon must be between 0 and 1, got {epsilon}")
-        if warmup < 1:
-            raise ValueError(f"warmup must be at least 1, a prediction needs a reward, got {warmup}")
-        super().__init__(arms, warmup=warmup, explore=epsilon, schema=schema)
+        if traffic.explore not in (0, epsilon):
+            raise ValueError(f"explore must be 0 beside epsilon, which is the same, got {traffic.explore}")
+        traffic = traffic.with_warmup(least=1, why="a prediction needs a reward")
+        super().__init__(arms, traffic=replace(traffic, explore=epsilon), schema=schema)
         self._backbone = backbones.load(backbone)
         self._named = backbone if backbone in backbones.names() else None
 
@@ -101,4 +104,4 @@ class EpsilonGreedy(Policy):
     def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
         if settings["backbone"] is None:
             raise ValueError("backbone must be passed to load: the policy was saved with one of your own")
-        return cls(arms, epsilon=settings.pop("explore"), schema=schema, **settings)
+        return cls(arms, epsilon=settings["traffic"].explore, schema=schema, **settings)

@@ -6,6 +6,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,8 @@ from pfnts.contexts import Schema
 from pfnts.events import Decided, Event, History, Label, Observed
 from pfnts.policies.archive import damaged, read_archive, write_archive
 from pfnts.policies.decision import Matrix, Vector
+from pfnts.policies.options import SignatureOfInit, gathered, refuse_flat
+from pfnts.policies.traffic import Traffic
 
 
 class EventFold(ABC):
@@ -29,21 +32,22 @@ class EventFold(ABC):
         Labels of the arms at the beginning.
     schema
         What the columns of a context are; inferred from the first context when not given.
-    warmup
-        Rows of an arm without which its model knows too little.
-    explore
-        Share of decisions left to chance.
+    traffic
+        Who gets traffic before the policy's own rule.
     """
 
     name: ClassVar[str]
+    __signature__ = SignatureOfInit()
 
-    def __init__(
-        self, arms: tuple[Label, ...], schema: Schema | None, *, warmup: int, explore: float
-    ) -> None:
+    def __new__(cls, *args: Any, **options: Any) -> Self:  # noqa: ARG004
+        """Complain in time about an option that belongs into a settings object."""
+        refuse_flat(cls, options)
+        return super().__new__(cls)
+
+    def __init__(self, arms: tuple[Label, ...], schema: Schema | None, *, traffic: Traffic) -> None:
         self._first_arms = arms
         self._first_schema = schema
-        self._warmup = warmup
-        self._explore = explore
+        self._traffic = traffic
         self._lock = threading.RLock()
         self._events: list[Event] = []
         self._history: History | None = None
@@ -85,7 +89,6 @@ class EventFold(ABC):
                 raise ValueError(
                     f"policy must say its settings to be saved: {type(self).__name__} has no _settings"
                 )
-            common = {"warmup": self._warmup, "explore": self._explore}
             # Inferred from a whole batch, columns may be others than its first row alone would make them.
             seen = (event.encoded for event in self._events if isinstance(event, Decided | Observed))
             encoded = next(seen, None)
@@ -94,7 +97,7 @@ class EventFold(ABC):
                 "policy": self.name,
                 "arms": list(self._first_arms),
                 "schema": None if first is None else first.to_json(),
-                "settings": {**common, **settings},
+                "settings": {**asdict(self._traffic), **settings},
             }
             write_archive(path, header=header, events=self._events)
 
@@ -114,7 +117,7 @@ class EventFold(ABC):
         archive = read_archive(path, policy=cls.name)
         policy = archive.made(
             lambda arms, schema, settings: cls._from_settings(
-                arms, schema, {**cls._from_file(settings), **replaced}
+                arms, schema, gathered(cls, {**gathered(cls, cls._from_file(settings)), **replaced})
             )
         )
         try:
@@ -130,7 +133,7 @@ class EventFold(ABC):
 
     @classmethod
     def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
-        """Make a policy as `_settings` says."""
+        """Make a policy as `_settings` says, flat options gathered in their settings objects."""
         return cls(tuple(arms), schema=schema, **settings)
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from pfnts.policies import rules
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
 from pfnts.policies.ensembles import BoostingSettings, Ensemble, check_positive, fit_boosted, fit_forest
 from pfnts.policies.leaf_statistics import Indices
-from pfnts.policies.refitting import REFRESH, Arms, RefittingPolicy
+from pfnts.policies.memory import Memory
+from pfnts.policies.refitting import REFITTED, Arms, RefittingPolicy
+from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
 
 Layout = Literal["disjoint", "joint"]
@@ -35,18 +37,15 @@ class EnsembleTS(RefittingPolicy[Ensemble]):
         *,
         layout: Layout,
         nu: float,
-        refresh: float,
-        warmup: int,
-        explore: float,
+        memory: Memory,
+        traffic: Traffic,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if layout not in ("disjoint", "joint"):
             raise ValueError(f'layout must be "disjoint" or "joint", got {layout!r}')
         if not nu >= 0 or not np.isfinite(nu):
             raise ValueError(f"nu must be a number from 0 on, got {nu}")
-        super().__init__(
-            arms, shared=layout == "joint", refresh=refresh, warmup=warmup, explore=explore, schema=schema
-        )
+        super().__init__(arms, shared=layout == "joint", memory=memory, traffic=traffic, schema=schema)
         self._layout: Layout = layout
         self._nu = float(nu)
 
@@ -94,7 +93,7 @@ class EnsembleTS(RefittingPolicy[Ensemble]):
         return np.concatenate([np.eye(self._shape[1])[arms], X], axis=1)
 
     def _settings(self) -> dict[str, Any]:
-        return {"layout": self._layout, "nu": self._nu, "refresh": self._refresh}
+        return {"layout": self._layout, "nu": self._nu, **asdict(self._memory)}
 
 
 class RFTS(EnsembleTS):
@@ -112,18 +111,16 @@ class RFTS(EnsembleTS):
         "disjoint" fits a forest per arm; "joint" one for all, with the arm among its features.
     nu
         Factor on the standard deviation of the draws.
-    refresh
+    memory
         How much the history of all arms grows before the forests are refitted.
-    warmup
-        Rewards of each arm to see first, at least 1.
-    explore
-        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
+    traffic
+        Warm-up, and shares of the rounds that are not left to the policy's own rule.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
     Examples
     --------
-    >>> policy = RFTS(arms=2, n_trees=10, warmup=1)
+    >>> policy = RFTS(arms=2, n_trees=10, traffic=Traffic(warmup=1))
     >>> outcomes = policy.update([[0.1], [0.7]], arm=[0, 1], reward=[0.0, 2.0])
     >>> policy.decide([0.5], rng=np.random.default_rng(0)).posterior.mean
     array([0., 2.])
@@ -139,15 +136,12 @@ class RFTS(EnsembleTS):
         min_leaf: int = 2,
         layout: Layout = "disjoint",
         nu: float = 1.0,
-        refresh: float = REFRESH,
-        warmup: int = 5,
-        explore: float = 0.0,
+        memory: Memory = REFITTED,
+        traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         check_positive(n_trees=n_trees, min_leaf=min_leaf)
-        super().__init__(
-            arms, layout=layout, nu=nu, refresh=refresh, warmup=warmup, explore=explore, schema=schema
-        )
+        super().__init__(arms, layout=layout, nu=nu, memory=memory, traffic=traffic, schema=schema)
         self._n_trees, self._min_leaf = int(n_trees), int(min_leaf)
 
     def _fit_trees(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
@@ -170,18 +164,16 @@ class XGBoostTS(EnsembleTS):
         "disjoint" fits an ensemble per arm; "joint" one for all, with the arm among its features.
     nu
         Factor on the standard deviation of the draws.
-    refresh
+    memory
         How much the history of all arms grows before the trees are refitted.
-    warmup
-        Rewards of each arm to see first, at least 1.
-    explore
-        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
+    traffic
+        Warm-up, and shares of the rounds that are not left to the policy's own rule.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
     Examples
     --------
-    >>> policy = XGBoostTS(arms=2, boosting=BoostingSettings(rounds=10), warmup=1)
+    >>> policy = XGBoostTS(arms=2, boosting=BoostingSettings(rounds=10), traffic=Traffic(warmup=1))
     >>> outcomes = policy.update([[0.1], [0.7]], arm=[0, 1], reward=[0.0, 2.0])
     >>> policy.decide([0.5], rng=np.random.default_rng(0)).posterior.mean
     array([0., 2.])
@@ -196,24 +188,15 @@ class XGBoostTS(EnsembleTS):
         boosting: BoostingSettings = _BOOSTING,
         layout: Layout = "disjoint",
         nu: float = 1.0,
-        refresh: float = REFRESH,
-        warmup: int = 5,
-        explore: float = 0.0,
+        memory: Memory = REFITTED,
+        traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            arms, layout=layout, nu=nu, refresh=refresh, warmup=warmup, explore=explore, schema=schema
-        )
+        super().__init__(arms, layout=layout, nu=nu, memory=memory, traffic=traffic, schema=schema)
         self._boosting = boosting
 
     def _fit_trees(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
         return fit_boosted(X, y, settings=self._boosting, seed=seed)
 
     def _settings(self) -> dict[str, Any]:
-        return {"boosting": asdict(self._boosting), **super()._settings()}
-
-    @classmethod
-    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
-        if isinstance(settings["boosting"], dict):
-            settings["boosting"] = BoostingSettings(**settings["boosting"])
-        return cls(arms, schema=schema, **settings)
+        return {**asdict(self._boosting), **super()._settings()}

@@ -12,6 +12,7 @@ from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.decision import Choices, Mask, Matrix
 from pfnts.policies.ridge import RidgePolicy
+from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
 
 
@@ -30,16 +31,14 @@ class LinTS(RidgePolicy):
         Prior precision of each coefficient.
     intercept
         Whether a constant joins the features. The paper's row has none.
-    warmup
-        Rewards of each arm to see first. The paper's row has none.
-    explore
-        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
+    traffic
+        Warm-up, and shares of the rounds that are not left to the policy's own rule.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
     Examples
     --------
-    >>> policy = LinTS(arms=["a", "b"], warmup=0)
+    >>> policy = LinTS(arms=["a", "b"], traffic=Traffic(warmup=0))
     >>> outcome = policy.update([1.0], arm="b", reward=9.0)
     >>> decision = policy.decide([1.0], rng=np.random.default_rng(0))
     >>> decision.arm, decision.posterior.mean
@@ -55,15 +54,12 @@ class LinTS(RidgePolicy):
         nu: float = 1.0,
         penalty: float = 1.0,
         intercept: bool = True,
-        warmup: int = 5,
-        explore: float = 0.0,
+        traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         if not nu >= 0 or not np.isfinite(nu):
             raise ValueError(f"nu must be a number from 0 on, got {nu}")
-        super().__init__(
-            arms, penalty=penalty, intercept=intercept, warmup=warmup, explore=explore, schema=schema
-        )
+        super().__init__(arms, penalty=penalty, intercept=intercept, traffic=traffic, schema=schema)
         self._nu = float(nu)
 
     def posterior(self, contexts: Any) -> GaussianPosterior:

@@ -17,6 +17,7 @@ from pfnts.policies import network, rules
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
 from pfnts.policies.network import Precision, Weights, rows_of, squared_gradients
+from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
 
 # One training per n // 1000 rows: after each of the first 2000, after every ninth near 10,000.
@@ -46,16 +47,14 @@ class NeuralTS(Policy):
         Size of the gradient steps.
     steps
         Full-batch gradient steps of one training.
-    warmup
-        Rewards of each arm to see first.
-    explore
-        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
+    traffic
+        Warm-up, and shares of the rounds that are not left to the policy's own rule.
     schema
         What the columns of a context are; inferred from the first contexts when not given.
 
     Examples
     --------
-    >>> policy, rng = NeuralTS(arms=2, warmup=0), np.random.default_rng(0)
+    >>> policy, rng = NeuralTS(arms=2, traffic=Traffic(warmup=0)), np.random.default_rng(0)
     >>> for _ in range(30):
     ...     decision = policy.decide([0.5], rng=rng)
     ...     outcome = policy.update(decision, reward=float(decision.arm))
@@ -74,8 +73,7 @@ class NeuralTS(Policy):
         hidden: int = 100,
         learning_rate: float = 0.01,
         steps: int = 100,
-        warmup: int = 5,
-        explore: float = 0.0,
+        traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         for name, number in (("penalty", penalty), ("learning_rate", learning_rate)):
@@ -86,7 +84,7 @@ class NeuralTS(Policy):
         for name, count in (("hidden", hidden), ("steps", steps)):
             if count != int(count) or count < 1:
                 raise ValueError(f"{name} must be a positive integer, got {count!r}")
-        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
+        super().__init__(arms, traffic=traffic, schema=schema)
         self._penalty, self._nu = float(penalty), float(nu)
         self._hidden, self._steps, self._learning_rate = int(hidden), int(steps), float(learning_rate)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +15,15 @@ from pfnts import backbones
 from pfnts import posterior as estimators
 from pfnts.arms import ArmModels, Encoding
 from pfnts.arms.models import join
-from pfnts.arms.schedule import FIRST_POSTERIOR, check_refresh
+from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
+from pfnts.policies.memory import MEMORY, Memory
+from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import AnyPosterior, Estimator
 
 
@@ -42,12 +45,10 @@ class PFNTS(Policy):
     exploration
         Factor on the posterior's standard deviations when an arm is drawn; 1 is Thompson sampling proper, 0
         takes the largest mean. The posterior that is reported is not scaled.
-    refresh
-        How much an arm's history grows before its posterior is recomputed; the paper's is 2.
-    warmup
-        Rows of each arm that its model must hold first, at least 3.
-    explore
-        Share of the rounds in which any eligible arm is drawn, each alike; warm-up included.
+    memory
+        How much an arm's history grows before its posterior is recomputed.
+    traffic
+        Warm-up, at least 3, and shares of the rounds that are not left to the policy's own rule.
     schema
         What the columns of a context are; inferred from the first context when not given.
 
@@ -73,16 +74,12 @@ class PFNTS(Policy):
         backbone: str | Backbone = "embedded",
         estimator: str | Estimator | None = None,
         exploration: float | None = None,
-        refresh: float = 1.5,
-        warmup: int = 5,
-        explore: float = 0.0,
+        memory: Memory = MEMORY,
+        traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        if warmup < FIRST_POSTERIOR:
-            raise ValueError(
-                f"warmup must be at least {FIRST_POSTERIOR}, the rewards a posterior needs, got {warmup}"
-            )
-        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
+        traffic = traffic.with_warmup(least=FIRST_POSTERIOR, why="the rewards a posterior needs")
+        super().__init__(arms, traffic=traffic, schema=schema)
         self._backbone = backbones.load(backbone)
         self._named = backbone if backbone in backbones.names() else None
         self._estimator = (
@@ -102,7 +99,7 @@ class PFNTS(Policy):
             raise ValueError(f"exploration must be a finite number from 0 on, got {exploration}")
         self.rule: Reason = "thompson" if self._exploration else "greedy"  # type: ignore[misc]
         self._selector = arm_models.selector(encoding)
-        self._refresh = check_refresh(refresh)
+        self._memory = memory
 
     @property
     def layout(self) -> str:
@@ -154,8 +151,8 @@ class PFNTS(Policy):
         self._models = ArmModels(
             self._selector,
             backbone=self._backbone,
-            refresh=self._refresh,
-            warmup=self._warmup,
+            refresh=self._memory.refresh,
+            warmup=self._traffic.warmup,
             n_arms=room_for(n_arms, len(self._first_arms)),
             width=width,
         )
@@ -200,7 +197,7 @@ class PFNTS(Policy):
             "fingerprint": self._backbone.fingerprint,
             "estimator": estimators.described(self._estimator),
             "exploration": self._exploration,
-            "refresh": self._refresh,
+            **asdict(self._memory),
         }
 
     @classmethod

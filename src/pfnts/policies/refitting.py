@@ -10,17 +10,19 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.arms.schedule import check_refresh, next_refresh
+from pfnts.arms.schedule import next_refresh
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Matrix, Vector
+from pfnts.policies.memory import Memory
+from pfnts.policies.traffic import Traffic
 from pfnts.posterior import GaussianPosterior
 
 M = TypeVar("M")
 Arms = NDArray[np.int64]
 
-REFRESH = 1.15
+REFITTED = Memory(refresh=1.15)
 """Refits 55 times from 10 to 10,000 rows, as often as the rule of the paper: whenever ceil(8 ln t) grows."""
 
 
@@ -46,10 +48,10 @@ class RefittingPolicy(Policy, Generic[M]):
         Number of arms, or their labels.
     shared
         Whether one model answers for all arms.
-    refresh
+    memory
         How much the history of all arms grows before the models are refitted.
-    warmup, explore, schema
-        See `Policy`; warmup must be at least 1.
+    traffic, schema
+        See `Policy`; warm-up must be at least 1.
     """
 
     def __init__(
@@ -57,16 +59,14 @@ class RefittingPolicy(Policy, Generic[M]):
         arms: int | Sequence[Label],
         *,
         shared: bool,
-        refresh: float,
-        warmup: int,
-        explore: float,
+        memory: Memory,
+        traffic: Traffic,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
-        if warmup < 1:
-            raise ValueError(f"warmup must be at least 1, a model needs a reward of each arm, got {warmup}")
-        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
+        traffic = traffic.with_warmup(least=1, why="a model needs a reward of each arm")
+        super().__init__(arms, traffic=traffic, schema=schema)
         self._shared = shared
-        self._refresh = check_refresh(refresh)
+        self._memory = memory
 
     def posterior(self, contexts: Any) -> GaussianPosterior:
         """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
@@ -77,8 +77,9 @@ class RefittingPolicy(Policy, Generic[M]):
             rows = self._encode(contexts)
             history = self._model(rows.X.shape[1])
             if not self._warm_since:
+                needed = self._traffic.warmup
                 raise ValueError(
-                    f"posterior needs an arm with {self._warmup} rewards (warmup), update the policy first"
+                    f"posterior needs an arm with {needed} rewards (warmup), update the policy first"
                 )
             posterior = self._posterior(rows.X, history.live)
             return posterior[0] if rows.single else posterior
@@ -101,7 +102,7 @@ class RefittingPolicy(Policy, Generic[M]):
     def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
         self._fits: dict[int, _Fitted[M]] = {}
         self._warm_since: dict[int, int] = {}
-        self._last, self._next = 0, next_refresh(0, self._refresh)
+        self._last, self._next = 0, next_refresh(0, self._memory.refresh)
 
     def _grow(self, n_arms: int) -> bool:  # noqa: ARG002
         return not self._shared
@@ -109,11 +110,11 @@ class RefittingPolicy(Policy, Generic[M]):
     def _observe(self, X: Matrix, arms: Arms, rewards: Vector) -> None:  # noqa: ARG002
         history = self._fold()
         while self._next <= history.size:
-            self._last, self._next = self._next, next_refresh(self._next, self._refresh)
+            self._last, self._next = self._next, next_refresh(self._next, self._memory.refresh)
         for arm in np.unique(arms).tolist():
-            if arm not in self._warm_since and history.rewarded[arm] >= self._warmup:
+            if arm not in self._warm_since and history.rewarded[arm] >= self._traffic.warmup:
                 own = np.flatnonzero(history.arms == arm)
-                self._warm_since[arm] = int(own[self._warmup - 1]) + 1
+                self._warm_since[arm] = int(own[self._traffic.warmup - 1]) + 1
 
     def _point(self, arm: int) -> int:
         """Rows that the model of an arm is fitted to; 0 during a warm-up in which it has none."""

@@ -11,6 +11,7 @@ from pfnts import backbones
 from pfnts.dotted import find, is_dotted
 from pfnts.events import Label
 from pfnts.policies.base import Policy
+from pfnts.policies.options import gathered
 
 # name: (module within pfnts.policies, class)
 _POLICIES: dict[str, tuple[str, str]] = {
@@ -54,7 +55,7 @@ def make(name: str, *, arms: int | Sequence[Label], device: str = "cpu", **optio
     device
         Where its backbone computes, as PyTorch names it.
     options
-        Keyword arguments of the policy's class.
+        Keyword arguments of the policy's class, or fields of its settings objects, as in ``warmup=3``.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def make(name: str, *, arms: int | Sequence[Label], device: str = "cpu", **optio
                 f'device must be "cpu" for the policy {name!r}, which has no backbone, got {device!r}'
             )
         options["backbone"] = backbones.load(options.get("backbone", backbone.default), device=device)
-    return kind(arms, **options)
+    return kind(arms, **gathered(kind, options))
 
 
 def policy_class(name: str) -> Callable[..., Policy]:

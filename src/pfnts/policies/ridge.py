@@ -12,6 +12,7 @@ from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Matrix, Vector
+from pfnts.policies.traffic import Traffic
 
 # A rank-one update loses a little precision each time; one fresh inverse in this many keeps the loss below
 # 1e-10 at hardly any cost.
@@ -96,13 +97,12 @@ class RidgePolicy(Policy):
         *,
         penalty: float,
         intercept: bool,
-        warmup: int,
-        explore: float,
+        traffic: Traffic,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
         if not penalty > 0 or not np.isfinite(penalty):
             raise ValueError(f"penalty must be a positive number, got {penalty}")
-        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
+        super().__init__(arms, traffic=traffic, schema=schema)
         self._penalty = float(penalty)
         self._intercept = bool(intercept)
         self._summary: dict[str, Any] | None = None

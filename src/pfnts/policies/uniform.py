@@ -20,6 +20,8 @@ class Uniform(Policy):
     ----------
     arms
         Number of arms, or their labels.
+    traffic
+        Shares of the rounds that are not left to chance; no warm-up.
     schema
         What the columns of a context are; inferred from the first context when not given.
 

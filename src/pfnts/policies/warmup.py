@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason
 from pfnts.policies.rules import evenly
+from pfnts.policies.traffic import Traffic
 
 UNIFORMS = 3
 """Uniform numbers that `settle` takes at a context."""
@@ -20,13 +21,13 @@ def settle(
     reason: Reason,
     cold: Mask,
     ahead: NDArray[np.int64],
-    warmup: int,
-    explore: float,
+    traffic: Traffic,
 ) -> tuple[Choices, list[Reason]]:
     """Put warm-up draws and random ones in the place of the rule's choices where they are due.
 
-    Cold arms are drawn at random, each alike, before the rule has a say. One that is ``warmup`` decisions
-    ahead of its rewards waits for them. If all cold arms wait and there is no warm one, any arm is drawn.
+    Cold arms are drawn at random, each alike, before the rule has a say. One that is ``traffic.warmup``
+    decisions ahead of its rewards waits for them. If all cold arms wait and there is no warm one, any arm is
+    drawn.
 
     Parameters
     ----------
@@ -39,18 +40,17 @@ def settle(
     reason
         The rule's name.
     cold
-        Arms whose model holds fewer than ``warmup`` of their rows, (K,).
+        Arms whose model holds fewer than ``traffic.warmup`` of their rows, (K,).
     ahead
         Decisions of each arm that are still without a reward, (K,).
-    warmup
-        Rows that an arm needs to be warm.
-    explore
-        Share of the decisions in which any eligible arm is drawn, each alike.
+    traffic
+        Rows that an arm needs to be warm, and the share of the decisions in which any eligible arm is drawn.
 
     Returns
     -------
     The choices with exact propensities, and how each came about.
     """
+    explore = traffic.explore
     explores = uniforms[:, 0] < explore
     if not cold.any() and not explores.any():
         return _mixed(choices, eligible, explore), [reason] * len(eligible)
@@ -58,7 +58,7 @@ def settle(
     reasons: list[Reason] = [reason] * len(index)
     ahead = ahead.copy()
     for i, allowed in enumerate(eligible):
-        candidates = allowed & cold & (ahead < warmup)
+        candidates = allowed & cold & (ahead < traffic.warmup)
         if not candidates.any() and not (allowed & ~cold).any():
             candidates = allowed
         if candidates.any():

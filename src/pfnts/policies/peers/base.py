@@ -14,6 +14,7 @@ from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Matrix, Vector
+from pfnts.policies.traffic import NO_WARMUP, Traffic
 
 
 class PeerPolicy(Policy):
@@ -28,7 +29,7 @@ class PeerPolicy(Policy):
         Number of arms, or their labels.
     intercept
         Whether a constant joins the features, for libraries that add none themselves.
-    warmup, explore, schema
+    traffic, schema
         See `Policy`.
     """
 
@@ -40,11 +41,10 @@ class PeerPolicy(Policy):
         arms: int | Sequence[Label],
         *,
         intercept: bool = False,
-        warmup: int = 0,
-        explore: float = 0.0,
+        traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
+        super().__init__(arms, traffic=traffic, schema=schema)
         self._intercept = bool(intercept)
         self._module = imported(self.library, policy=self.name)
 

@@ -12,6 +12,7 @@ from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.decision import Choices, Mask, Matrix
 from pfnts.policies.peers.base import PeerPolicy
+from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import StudentPosterior
 
 
@@ -28,7 +29,7 @@ class BayesianBanditsTS(PeerPolicy):
         Prior precision of each coefficient, in units of the noise.
     a, b
         Shape and scale of the noise's inverse gamma prior.
-    intercept, warmup, explore, schema
+    intercept, traffic, schema
         See `PeerPolicy`.
 
     Examples
@@ -50,13 +51,12 @@ class BayesianBanditsTS(PeerPolicy):
         a: float = 0.1,
         b: float = 0.1,
         intercept: bool = False,
-        warmup: int = 0,
-        explore: float = 0.0,
+        traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         if not min(lam, a, b) > 0:
             raise ValueError(f"lam, a and b must be positive, got {lam}, {a} and {b}")
-        super().__init__(arms, intercept=intercept, warmup=warmup, explore=explore, schema=schema)
+        super().__init__(arms, intercept=intercept, traffic=traffic, schema=schema)
         self._prior = {"lam": float(lam), "a": float(a), "b": float(b)}
 
     def _reset(self, width: int, n_arms: int) -> None:

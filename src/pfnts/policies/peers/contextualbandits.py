@@ -12,6 +12,9 @@ from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.decision import Choices, Mask, Matrix
 from pfnts.policies.peers.base import PeerPolicy
+from pfnts.policies.traffic import Traffic
+
+_TRAFFIC = Traffic(warmup=1)
 
 
 class ContextualBanditsLinUCB(PeerPolicy):
@@ -25,8 +28,8 @@ class ContextualBanditsLinUCB(PeerPolicy):
         How many standard deviations are added to the fitted mean.
     penalty
         Penalty of each coefficient, its ``lambda_``.
-    warmup, explore, schema
-        See `Policy`; warmup must be at least 1, for the bounds of an arm without rewards are partly random.
+    traffic, schema
+        See `Policy`; warm-up must be at least 1, for the bounds of an arm without rewards are partly random.
 
     Examples
     --------
@@ -46,13 +49,11 @@ class ContextualBanditsLinUCB(PeerPolicy):
         *,
         alpha: float = 1.0,
         penalty: float = 1.0,
-        warmup: int = 1,
-        explore: float = 0.0,
+        traffic: Traffic = _TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        if warmup < 1:
-            raise ValueError(f"warmup must be at least 1, a bound needs a reward of its arm, got {warmup}")
-        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
+        traffic = traffic.with_warmup(least=1, why="a bound needs a reward of its arm")
+        super().__init__(arms, traffic=traffic, schema=schema)
         self._alpha, self._penalty = float(alpha), float(penalty)
         self._reset(1, 2)  # a mistake in the options shows here
 

@@ -12,6 +12,7 @@ from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.decision import Choices, Mask, Matrix
 from pfnts.policies.peers.base import PeerPolicy
+from pfnts.policies.traffic import NO_WARMUP, Traffic
 
 
 class MABWiserLinUCB(PeerPolicy):
@@ -25,7 +26,7 @@ class MABWiserLinUCB(PeerPolicy):
         How many standard deviations are added to the fitted mean.
     l2_lambda
         Penalty of each coefficient.
-    intercept, warmup, explore, schema
+    intercept, traffic, schema
         See `PeerPolicy`.
 
     Examples
@@ -47,11 +48,10 @@ class MABWiserLinUCB(PeerPolicy):
         alpha: float = 1.0,
         l2_lambda: float = 1.0,
         intercept: bool = False,
-        warmup: int = 0,
-        explore: float = 0.0,
+        traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(arms, intercept=intercept, warmup=warmup, explore=explore, schema=schema)
+        super().__init__(arms, intercept=intercept, traffic=traffic, schema=schema)
         self._alpha, self._l2_lambda = float(alpha), float(l2_lambda)
         self._reset(1, 2)  # a mistake in the options shows here
 

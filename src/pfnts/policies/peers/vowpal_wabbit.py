@@ -14,6 +14,7 @@ from pfnts.events import Decided, Label, Observed, Rewarded
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
 from pfnts.policies.peers.base import imported
+from pfnts.policies.traffic import NO_WARMUP, Traffic
 
 _OPTIONS = (
     "--epsilon", "--first", "--bag", "--greedify", "--cover", "--psi", "--nounif", "--softmax", "--lambda",
@@ -37,7 +38,7 @@ class VowpalWabbit(Policy):
     arguments
         Options in its own words, behind ``--cb_explore_adf -q ca``, where ``c`` are the features of a context
         and ``a`` is the arm: ``--squarecb``, ``--bag 5``, ``-q cc --cubic cca`` for products of features.
-    warmup, explore, schema
+    traffic, schema
         See `Policy`.
 
     Examples
@@ -56,11 +57,10 @@ class VowpalWabbit(Policy):
         arms: int | Sequence[Label],
         *,
         arguments: str = "",
-        warmup: int = 0,
-        explore: float = 0.0,
+        traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(arms, warmup=warmup, explore=explore, schema=schema)
+        super().__init__(arms, traffic=traffic, schema=schema)
         strange = [word for word in str(arguments).split() if word.startswith("-") and word not in _OPTIONS]
         if strange:
             raise ValueError(f"arguments must be among {' '.join(_OPTIONS)}, got {strange[0]!r}")

@@ -1,0 +1,61 @@
+"""Flat options, as the command line, the service and files have them, and their settings objects."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+
+def gathered(maker: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Put options into the settings objects that a class takes them in, by the names of their fields.
+
+    Parameters
+    ----------
+    maker
+        The class; its settings objects are the defaults of its parameters.
+    options
+        Its keyword arguments, and fields of its settings objects.
+
+    Examples
+    --------
+    >>> from pfnts.policies import PFNTS
+    >>> gathered(PFNTS, {"encoding": "joint", "warmup": 3})
+    {'encoding': 'joint', 'traffic': Traffic(warmup=3, explore=0.0)}
+    """
+    taken = dict(options)
+    for parameter, default in settings_objects(maker).items():
+        own = {field: taken.pop(field) for field in _own_fields(maker, default) if field in taken}
+        if own:
+            taken[parameter] = replace(taken.get(parameter, default), **own)
+    return taken
+
+
+class SignatureOfInit:
+    """The signature of a class that has a `__new__` which takes anything: that of its `__init__`."""
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        _, *parameters = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
+        return inspect.Signature(parameters)
+
+
+def refuse_flat(maker: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Complain about an option that is a field of a settings object, and name the remedy."""
+    for parameter, default in settings_objects(maker).items():
+        for field in _own_fields(maker, default):
+            if field in options:
+                given = f"{type(default).__name__}({field}={options[field]!r})"
+                raise TypeError(f"{field} must be given as {parameter}={given} to {maker.__name__}")
+
+
+def settings_objects(maker: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters of a class whose defaults are dataclass objects."""
+    parameters = inspect.signature(maker).parameters.values()
+    return {p.name: p.default for p in parameters if is_dataclass(p.default)}
+
+
+def _own_fields(maker: Callable[..., Any], settings: Any) -> list[str]:
+    """Fields of a settings object that are no parameters of the class itself."""
+    parameters = inspect.signature(maker).parameters
+    return [field.name for field in fields(settings) if field.name not in parameters]
