@@ -461,6 +461,33 @@ def test_a_simulation_equals_deciding_and_updating_round_by_round(case: Case) ->
             assert one == two
 
 
+@every(CASES)
+def test_rounds_of_a_stretch_keep_to_their_own_eligible_arms(case: Case) -> None:
+    rng = np.random.default_rng(5)
+    contexts, rewards = rng.random((80, 2)), rng.standard_normal((80, 3)) + np.arange(3)
+    eligible = rng.random((80, 3)) < 0.6
+    eligible[np.arange(80), rng.integers(3, size=80)] = True
+    slow, fast = case.make(3), case.make(3)
+    own, twin = np.random.default_rng(6), np.random.default_rng(6)
+    arms, shares = [], []
+    for x, mask, paid in zip(contexts, eligible, rewards, strict=True):
+        decision = slow.decide(x, eligible=mask, rng=own)
+        slow.update(decision, reward=paid[decision.index])
+        arms.append(decision.index)
+        shares.append(decision.propensities)
+    t = 0
+    while t < len(contexts):
+        rounds = slice(t, t + 40)
+        index, shared = fast.play(contexts[rounds], rewards[rounds], eligible=eligible[rounds], rng=twin)
+        np.testing.assert_array_equal(index, arms[t : t + len(index)])
+        np.testing.assert_allclose(shared, shares[t : t + len(index)], rtol=0, atol=1e-9)
+        t += len(index)
+    assert twin.bit_generator.state == own.bit_generator.state
+    assert [getattr(e, "eligible", 0) for e in fast.events] == [
+        getattr(e, "eligible", 0) for e in slow.events
+    ]
+
+
 @every([*CASES, EMBEDDED])
 def test_loaded_policy_continues_to_the_same_decisions(case: Case, tmp_path: Path) -> None:
     policy = trained(case, arms=["a", "b"], rounds=30 if case is EMBEDDED else 60)

@@ -343,7 +343,13 @@ class Policy(EventFold):
         )
 
     def play(
-        self, contexts: Matrix, rewards: Matrix, *, rng: Generator, only: NDArray[np.int64] | None = None
+        self,
+        contexts: Matrix,
+        rewards: Matrix,
+        *,
+        rng: Generator,
+        eligible: ArrayLike | None = None,
+        only: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int64], Matrix]:
         """Decide at contexts (m, P) in turn, learning each reward at once, for as long as the model lasts.
 
@@ -358,6 +364,8 @@ class Policy(EventFold):
             What each arm would pay, (m, K).
         rng
             Source of the draws.
+        eligible
+            Mask (K,) of the arms that may be chosen, or (m, K); all of them when not given.
         only
             Index (m,) of the arm whose reward is known, as in a log: rounds in which another one was chosen
             leave no trace.
@@ -368,10 +376,11 @@ class Policy(EventFold):
         """
         with self._lock, restored_on_error(rng):
             rows = self._encode(contexts)
+            masks = check_eligible(eligible, self.arms, len(rows.X))
             numbers = np.array(self._fold().live)
             if (self._held(self._model(rows.X.shape[1]).live) < self._traffic.warmup).any():
                 rows = rows.first(1)  # who is drawn next depends on what came of this one
-            masks = np.ones((len(rows.X), len(numbers)), dtype=np.bool_)
+            masks = masks[: len(rows.X)]
             before = rng.bit_generator.state
             choices, reasons = self._propose(rows.X, masks, rng=rng)
             chosen = choices.index

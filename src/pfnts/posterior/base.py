@@ -107,10 +107,16 @@ class Posterior(ABC):
         changes = self._each(lambda array: array.reshape(shape), lambda array: array.reshape(-1, *shape))
         return replace(self, **changes, coupled=self.coupled if coupled is None else coupled)
 
+    def _with(self, **changes: Any) -> Self:
+        """Copy with arrays made of its own, which need no checks: every decision takes several copies."""
+        copy = object.__new__(type(self))
+        for name, value in (vars(self) | changes).items():
+            copy._set(name, value)
+        return copy
+
     def take(self, entries: NDArray[np.int64]) -> Self:
         """Keep some entries of the last axis."""
-        changes = self._each(lambda array: array[..., entries], lambda array: array[..., entries])
-        return replace(self, **changes)
+        return self._with(**self._each(lambda array: array[..., entries], lambda array: array[..., entries]))
 
     def __getitem__(self, index: Any) -> Self:
         """Cut out contexts: ``index`` applies to the leading axes of ``mean``, never to the last."""
@@ -119,8 +125,7 @@ class Posterior(ABC):
                 f"only posteriors with leading axes can be indexed, this one has {self.mean.shape}"
             )
         index = index if isinstance(index, tuple) else (index,)
-        changes = self._each(lambda array: array[*index, :], lambda array: array[:, *index, :])
-        return replace(self, **changes)
+        return self._with(**self._each(lambda array: array[*index, :], lambda array: array[:, *index, :]))
 
     def _each(self, entries: Any, blocks: Any) -> dict[str, Any]:
         changes = {name: entries(getattr(self, name)) for name in self._fields()}
@@ -208,7 +213,11 @@ def stack(posteriors: Sequence[P], axis: int = -1, *, coupled: bool = False) -> 
             for d in known
         ]
         joined["directions"] = np.stack(padded, axis=axis + 1)
-    return type(posteriors[0])(**joined, coupled=coupled)
+    else:
+        joined["directions"] = None
+    if coupled:
+        return type(posteriors[0])(**joined, coupled=True)
+    return posteriors[0]._with(**joined, coupled=False)
 
 
 def check_level(level: float) -> float:
