@@ -1,8 +1,9 @@
-# make demo   a tour of about a minute: PFN-TS against two other policies, a table and a plot
+# make demo   half a minute: PFN-TS and three other policies on a problem in which the context decides
 # make test   every check: style, types, layers, doctests, tests
 # make test-weights   the tests that need the TabPFN weights, which are fetched first (44 MB)
 # make serve-demo   a decision service and a shop that uses it, for five minutes, with a page to watch
 # make test-crash   200 services and 20 database servers killed under load, as many as a release deserves
+# make package   wheel and sdist, and the wheel at work in an environment that has nothing else (two minutes)
 # make install   .venv with every extra        make bench   the benchmarks
 # Each target makes .venv first, or brings it up to date; only python3, pip and make need to be there.
 
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo serve-demo test test-crash test-weights lint install bench clean
+.PHONY: demo package serve-demo test test-crash test-weights lint install bench clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/pfnts demo
@@ -45,6 +46,15 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# PYTHON=python3.13 tries it on another version of Python.
+package: $(VENV)/.ready
+	rm -rf dist build/clean
+	$(BIN)/python -m build --outdir dist .
+	$(call environment,build/clean)
+	build/clean/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt torch
+	build/clean/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt dist/*.whl
+	build/clean/bin/python tests/installed.py
+
 install: $(VENV)/.ready
 
 bench: $(VENV)/.ready
@@ -70,6 +80,10 @@ $(VENV)/.ready-demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 # Some systems split ensurepip off: there pip is installed into the new environment from outside.
+define environment
+	$(PYTHON) -m venv $(1) || ( rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1) \
+	    && $(PYTHON) -m pip --python $(1)/bin/python install --quiet pip )
+endef
+
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV) || ( rm -rf $(VENV) && $(PYTHON) -m venv --without-pip $(VENV) \
-	    && $(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip )
+	$(call environment,$(VENV))

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,12 @@ from typer.testing import CliRunner
 
 from pfnts import environments, policies
 from pfnts.cli import app
+from pfnts.cli.demo import RIVALS, SCENARIO, saved
 from pfnts.cli.run import policy_grid
-from pfnts.experiments import PolicySpec, RunStore, summarize
+from pfnts.experiments import PolicySpec, RunSpec, RunStore, summarize
+from pfnts.experiments import run as simulated
 from pfnts.experiments import simulations as runner_module
+from pfnts.experiments.figures import short_number
 
 runner = CliRunner()
 ROOT = Path(__file__).parents[1]
@@ -182,11 +186,28 @@ def test_own_option_beats_the_common_one() -> None:
     assert spec.label == "pfn-ts(backbone=linear, encoding=block)"
 
 
-def test_demo_prints_a_table_and_saves_a_plot(tmp_path: Path) -> None:
+def test_version_is_that_of_the_package() -> None:
+    assert pfnts("--version") == f"pfnts {version('pfnts')}\n"
+
+
+def test_demo_draws_curves_and_says_what_was_saved(tmp_path: Path) -> None:
     text = pfnts("demo", "--horizon", "60", "--backbone", "linear", "--out", tmp_path / "plot.png")
-    assert "pfn-ts(backbone=linear)" in text
-    assert "uniform" in text
+    contestants = {**RIVALS, "pfn-ts": "PFN-TS"}
+    lost = {}
+    for policy, shown in contestants.items():
+        spec = PolicySpec.of(policy, **({"backbone": "linear"} if policy == "pfn-ts" else {}))
+        run = RunSpec(SCENARIO, spec, horizon=60, replication=0, seed=42)
+        lost[shown] = simulated(run).total_regret
+        assert f"{shown} {short_number(lost[shown])}" in text
+    assert saved(lost, 60) in text
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_needs_no_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    text = pfnts("demo", "--horizon", "30", "--backbone", "linear", "--out", tmp_path / "plot.png")
+    assert 'pip install "pfnts[bench]"' in text
+    assert "Saved: " in text
 
 
 def test_table_of_ones_own_is_played(tmp_path: Path) -> None:

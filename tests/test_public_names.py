@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -55,3 +57,29 @@ def test_every_public_name_has_a_docstring(package: str) -> None:
         value = getattr(module, name)
         if isinstance(value, type) or callable(value):
             assert value.__doc__, f"{package}.{name}"
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    heavy = ("torch", "scipy.special", "scipy.linalg", "scipy.stats", "pandas", "sklearn", "matplotlib")
+    code = f"import sys, pfnts; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_policy_with_another_model_does_without_torch() -> None:
+    code = """
+import sys, numpy as np, pfnts
+policy = pfnts.PFNTS(arms=2, backbone="linear")
+for _ in range(20):
+    policy.update(policy.decide([1.0], rng=np.random.default_rng()), reward=1.0)
+print("torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_every_lazy_name_is_there() -> None:
+    assert pfnts.__version__.startswith("0.")
+    assert set(pfnts.__all__) == {name for name in pfnts.__all__ if getattr(pfnts, name) is not None}
+    with pytest.raises(AttributeError, match="no attribute 'PFNClassifier'"):
+        pfnts.PFNClassifier  # noqa: B018

@@ -1,6 +1,5 @@
 """Contextual bandits that just work on tabular data."""
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from pfnts.contexts import Schema
@@ -10,7 +9,7 @@ from pfnts.simulation import Trajectory, simulate
 if TYPE_CHECKING:
     from pfnts.regressor import PFNRegressor
 
-__version__ = version("pfnts")
+    __version__: str
 
 __all__ = [
     "PFNTS",
@@ -27,6 +26,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # a tenth of the time that importing the package takes
+
+        return version("pfnts")
     # It needs scikit-learn, which the rest does not.
     if name == "PFNRegressor":
         from pfnts.regressor import PFNRegressor

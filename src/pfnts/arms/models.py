@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
 from pfnts.arms.selectors import LayoutSelector
@@ -247,7 +247,7 @@ def _rewards(column: AnyPosterior, count: int) -> RewardDistribution:
     """Give equally likely rewards, also for a stand-in."""
     if isinstance(column, RewardDistribution):
         return column
-    normal = ndtri((np.arange(count) + 0.5) / count)
+    normal = scipy.special.ndtri((np.arange(count) + 0.5) / count)
     return RewardDistribution(column.mean + normal[:, None] * np.sqrt(column.variance), column.size)
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
-from scipy.special import ndtri, stdtrit
 
 from pfnts.backbones.base import Backbone, Matrix, Prediction, PredictiveSequence, Vector
 from pfnts.backbones.checks import check_keep, check_question, check_rows
@@ -150,7 +149,9 @@ class LinearSequence(PredictiveSequence):
             return Prediction(means, np.empty((0, len(x))))
         size = int(chosen[-1])
         leverage = (self._whitened(x, size) ** 2).sum(axis=0)
-        standard = ndtri(level) if self._known_noise else stdtrit(self._dof(size), level)
+        standard = (
+            scipy.special.ndtri(level) if self._known_noise else scipy.special.stdtrit(self._dof(size), level)
+        )
         spread = self._unit * np.sqrt(self._spreads[size])
         return Prediction(
             means,
@@ -263,10 +264,10 @@ class LinearSequence(PredictiveSequence):
         root, unit = self._factor(size)
         if not self._prior.standardize:
             design = np.concatenate([filled, np.ones((len(queries), 1))], axis=1)
-            return np.asarray(solve_triangular(root, design.T, lower=True))
+            return np.asarray(scipy.linalg.solve_triangular(root, design.T, lower=True))
         design = (filled - self._centres[size]) / unit
         flat = np.full((1, len(queries)), 1 / math.sqrt(size))
-        return np.concatenate([solve_triangular(root, design.T, lower=True), flat])
+        return np.concatenate([scipy.linalg.solve_triangular(root, design.T, lower=True), flat])
 
     def _factor(self, size: int) -> tuple[Matrix, Vector]:
         if size not in self._factors:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -32,8 +34,18 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pfnts {version('pfnts')}")
+        raise typer.Exit
+
+
 @app.callback()
-def start() -> None:
+def start(
+    _version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
     """Contextual bandits on tabular data: Thompson sampling with prior-data fitted networks."""
     # For modules of the user's own. At the end, so that no file here stands in for an installed package.
     if os.getcwd() not in sys.path:

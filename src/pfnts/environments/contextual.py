@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from pfnts.environments.synthetic import (
     Matrix,
@@ -122,7 +122,7 @@ def _sines(rng: Generator) -> MeanRewards:
 
 def _logistic(rng: Generator) -> MeanRewards:
     coefficients = rng.standard_normal((20, 3))
-    return lambda x: np.asarray(expit(_RARE + (x - 0.5) @ coefficients), dtype=np.float64)
+    return lambda x: np.asarray(scipy.special.expit(_RARE + (x - 0.5) @ coefficients), dtype=np.float64)
 
 
 SCENARIOS: tuple[SyntheticScenario, ...] = (

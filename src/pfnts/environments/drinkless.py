@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from pfnts.environments.base import Environment
 
@@ -91,7 +91,7 @@ def mean_rewards(covariates: Matrix, habits: Vector | float, days: Vector) -> Ma
     base = _LEVEL + habits + 0.15 * age + 0.2 * gender - _WEARING_OFF * (np.log(days) - 2.4)
     # Heavier drinkers take to the new messages, lighter ones to the standard message.
     taste = np.stack([np.zeros(len(audit)), -0.25 * audit, 0.35 * audit], axis=1)
-    return np.asarray(expit(base[:, None] + np.array(_MESSAGE) + taste), dtype=np.float64)
+    return np.asarray(scipy.special.expit(base[:, None] + np.array(_MESSAGE) + taste), dtype=np.float64)
 
 
 @dataclass(frozen=True)

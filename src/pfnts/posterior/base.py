@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 Array = NDArray[np.float64]
 
@@ -229,7 +229,7 @@ def check_level(level: float) -> float:
 
 def standard_normal(uniforms: Array) -> Array:
     """Turn uniform numbers in [0, 1) into standard normal ones."""
-    normal: Array = ndtri(np.maximum(uniforms, 2.0**-54))
+    normal: Array = scipy.special.ndtri(np.maximum(uniforms, 2.0**-54))
     return normal
 
 

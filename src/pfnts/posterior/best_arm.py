@@ -17,8 +17,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri, gammaln, ndtr, ndtri, stdtr, stdtrit
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -123,7 +123,7 @@ def _independent(mean: Array, scale: Array, mask: Mask, dof: Array | None) -> Ar
 
 def _student_knots(dof: Array) -> Array:
     """Cut points in units of the scale, (N, K, M), in geometric progression out to a tail of 1e-9."""
-    reach = -stdtrit(dof, _STUDENT_TAIL)
+    reach = -scipy.special.stdtrit(dof, _STUDENT_TAIL)
     inner = 1.25
     # A ratio of 3.5 between neighbours keeps 8 nodes accurate on x ** -(dof + 1).
     count = 1 + int(np.ceil(np.log(reach.max() / inner) / np.log(3.5)))
@@ -169,7 +169,7 @@ def _quadrature(mean: Array, scale: Array, mask: Mask, dof: Array | None, knots:
 
 
 def _below(z: Array, dof: Array | None) -> Array:
-    probability: Array = ndtr(z) if dof is None else stdtr(dof, z)
+    probability: Array = scipy.special.ndtr(z) if dof is None else scipy.special.stdtr(dof, z)
     return probability
 
 
@@ -177,7 +177,8 @@ def _density(z: Array, dof: Array | None) -> Array:
     if dof is None:
         gaussian: Array = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
         return gaussian
-    constant = np.exp(gammaln((dof + 1) / 2) - gammaln(dof / 2)) / np.sqrt(np.pi * dof)
+    logarithm = scipy.special.gammaln((dof + 1) / 2) - scipy.special.gammaln(dof / 2)
+    constant = np.exp(logarithm) / np.sqrt(np.pi * dof)
     student: Array = constant[..., None] * (1 + z**2 / dof[..., None]) ** (-(dof[..., None] + 1) / 2)
     return student
 
@@ -216,7 +217,7 @@ def _envelope(mean: Array, directions: Array, dof: float | None) -> Array:
             crossing = lead / gain if gain > 0 else np.where(lead == 0, np.nan, np.copysign(np.inf, lead))
             enters[upper] = np.fmax(enters[upper], crossing)
             leaves[lower] = np.fmin(leaves[lower], crossing)
-    wins = np.maximum(ndtr(leaves) - ndtr(enters), 0.0)
+    wins = np.maximum(scipy.special.ndtr(leaves) - scipy.special.ndtr(enters), 0.0)
     result = np.empty_like(mean)
     result[order] = (wins / wins.sum(axis=0)).mean(axis=1)
     return result
@@ -232,6 +233,6 @@ def _sobol_points(dimension: int, dof: float | None) -> tuple[Array, Array]:
 
     uniform = qmc.Sobol(total, scramble=True, rng=np.random.default_rng(0)).random_base2(_SOBOL_LOG2).T
     uniform = np.clip(uniform, 1e-12, 1 - 1e-12)
-    normal = np.ascontiguousarray(ndtri(uniform[:dimension]))
-    tails = np.ones(1) if dof is None else np.sqrt(dof / chdtri(dof, uniform[-1]))
+    normal = np.ascontiguousarray(scipy.special.ndtri(uniform[:dimension]))
+    tails = np.ones(1) if dof is None else np.sqrt(dof / scipy.special.chdtri(dof, uniform[-1]))
     return normal, tails

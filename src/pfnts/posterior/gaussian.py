@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from pfnts.posterior.base import Array, Posterior, check_level, standard_normal
 from pfnts.posterior.best_arm import best_arm_probabilities, check_eligible
@@ -57,7 +57,7 @@ class GaussianPosterior(Posterior):
 
     def interval(self, level: float) -> tuple[Array, Array]:
         """Return the ends of the central interval of probability ``level``."""
-        half = ndtri(0.5 + check_level(level) / 2) * np.sqrt(self.variance)
+        half = scipy.special.ndtri(0.5 + check_level(level) / 2) * np.sqrt(self.variance)
         return self.mean - half, self.mean + half
 
     def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike
-from scipy.special import chdtri, stdtrit
 
 from pfnts.posterior.base import Array, Posterior, _spread, check_level
 from pfnts.posterior.best_arm import best_arm_probabilities, check_eligible
@@ -80,10 +80,10 @@ class StudentPosterior(Posterior):
         uniforms = np.maximum(uniforms, 2.0**-54)
         if self.coupled:
             dof = self.dof[..., :1]
-            tails = np.sqrt(dof / chdtri(dof, uniforms[..., :1]))
+            tails = np.sqrt(dof / scipy.special.chdtri(dof, uniforms[..., :1]))
             coupled: Array = self.mean + tails * self._coupled_draw(uniforms[..., 1:])
             return coupled
-        draw: Array = self.mean + np.sqrt(self.variance) * stdtrit(self.dof, uniforms)
+        draw: Array = self.mean + np.sqrt(self.variance) * scipy.special.stdtrit(self.dof, uniforms)
         return draw
 
     def scaled(self, factor: float) -> StudentPosterior:
@@ -114,7 +114,7 @@ class StudentPosterior(Posterior):
 
     def interval(self, level: float) -> tuple[Array, Array]:
         """Return the ends of the central interval of probability ``level``."""
-        half = stdtrit(self.dof, 0.5 + check_level(level) / 2) * np.sqrt(self.variance)
+        half = scipy.special.stdtrit(self.dof, 0.5 + check_level(level) / 2) * np.sqrt(self.variance)
         return self.mean - half, self.mean + half
 
     def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
