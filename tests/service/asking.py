@@ -79,14 +79,14 @@ class Asked:
 
 
 @contextmanager
-def asking(address, *, clock=None, client=("127.0.0.1", 1234), **limits):
+def asking(address, *, clock=None, client=("127.0.0.1", 1234), wait=True, **limits):
     engine = Engine(
         open_store(**address), limits=Limits(**({"poll": 0.02, "timeout": 5.0} | limits)), clock=clock
     )
     try:
         asked = Asked(engine, client)
         end = time.monotonic() + 20
-        while not engine.ready:
+        while wait and not engine.ready:
             assert time.monotonic() < end
             time.sleep(0.005)
         yield asked

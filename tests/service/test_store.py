@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -199,3 +201,64 @@ def test_a_session_cut_off_in_the_middle_frees_the_lock(database):
     assert positions(store.append([decided("1")])) == [1]
     stopped.close()
     store.close()
+
+
+def test_threads_that_come_and_go_leave_no_connection_behind(address, store):
+    """An export is read by threads that end; a database has a hundred connections to give."""
+    store.append([created()])
+    for _ in range(40):
+        thread = threading.Thread(target=store.read, args=("shop", -1))
+        thread.start()
+        thread.join()
+    assert _connections(store, address) <= 4
+
+
+def _connections(store, address):
+    if not store.many:
+        files = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.exists()]
+        return sum(file == str(store.path) for file in files)
+    import psycopg
+
+    with psycopg.connect(address["database"]) as own:
+        [row] = own.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+    return row[0]
+
+
+def test_many_readers_at_once_take_turns(store):
+    store.append([created(), *(decided(str(i)) for i in range(50))])
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(len(store.read("shop", -1)))) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [51] * 40
+
+
+def test_the_names_of_experiments_are_found_without_reading_every_entry(store):
+    """Followers ask ten times a second, however long the logs are."""
+    store.append([created(name) for name in ("a", "b", "c")])
+    for block in range(10):
+        store.append([decided(f"{block}-{i}", "bca"[i % 3]) for i in range(300)])
+    assert store.experiments() == {"a": 1000, "b": 1000, "c": 1000}
+    assert _rows_read(store) < 100
+
+
+def _rows_read(store):
+    from pfnts.service.store import sql
+
+    if not store.many:
+        with store._readers.lend() as connection:
+            steps = []
+            connection.set_progress_handler(lambda: steps.append(1) and None, 10)
+            connection.execute(sql.EXPERIMENTS).fetchall()
+            connection.set_progress_handler(None, 0)
+        return len(steps)
+    [(plan,)] = store._query(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.EXPERIMENTS}", ())
+    return sum(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan[0]["Plan"]))
+
+
+def _nodes(plan):
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)

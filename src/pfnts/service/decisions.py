@@ -161,11 +161,7 @@ def _check_eligible(live: LiveExperiment, request: DecisionRequest) -> None:
         raise Invalid(
             f"eligible must name arms of the experiment, which are {arms}, got {unknown}", field="eligible"
         )
-    if request.eligible is not None and not set(arms).intersection(request.eligible):
-        raise Invalid(
-            f"eligible must leave an arm to choose, there are {arms} now, got {request.eligible}",
-            field="eligible",
-        )
+    drafts.eligible_arms(arms, request)
 
 
 async def _check_context(engine: Engine, live: LiveExperiment, context: Any) -> None:

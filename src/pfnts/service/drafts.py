@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pfnts.events import Decided
 from pfnts.events.event import to_dict
 from pfnts.policies.decision import Decision
 from pfnts.service.clock import iso
+from pfnts.service.errors import Invalid
 from pfnts.service.experiment import ExperimentState
 from pfnts.service.schemas import DecisionRequest
 from pfnts.service.store import Draft, Record
@@ -59,18 +61,30 @@ class Seal:
         return drawn < state.holdout
 
 
+def eligible_arms(arms: list[str], request: DecisionRequest) -> list[str]:
+    """Those of the arms that may be chosen."""
+    allowed = [arm for arm in arms if request.eligible is None or arm in request.eligible]
+    if not allowed:
+        raise Invalid(
+            f"eligible must leave an arm to choose, there are {arms} now, got {request.eligible}",
+            field="eligible",
+        )
+    return allowed
+
+
 def fallback(
     state: ExperimentState, request: DecisionRequest, id: str, *, reason: str, rng: Generator
 ) -> Decided:
     """The baseline arm, for sure; where it is not eligible, any eligible arm, each alike."""
-    allowed = [arm for arm in state.arms if request.eligible is None or arm in request.eligible]
+    arms = state.arms
+    allowed = eligible_arms(arms, request)
     if state.baseline in allowed:
         arm, shares = state.baseline, dict.fromkeys([state.baseline], 1.0)
     else:
         arm = allowed[int(rng.integers(len(allowed)))]
         shares = dict.fromkeys(allowed, 1 / len(allowed))
     eligible = None if request.eligible is None else tuple(allowed)
-    everyone: dict[str | int, float] = {label: shares.get(label, 0.0) for label in state.arms}
+    everyone: dict[str | int, float] = {label: shares.get(label, 0.0) for label in arms}
     return Decided(id, request.context, arm, everyone, reason, eligible)
 
 
@@ -115,8 +129,8 @@ def posterior_of(decision: Decision) -> list[dict[str, Any]]:
     ]
 
 
-def _short(value: float) -> float:
-    return float(f"{float(value):.6g}")
+def _short(value: float) -> float | None:
+    return float(f"{float(value):.6g}") if math.isfinite(value) else None
 
 
 def answer(record: Record) -> dict[str, Any]:

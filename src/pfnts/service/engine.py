@@ -14,7 +14,7 @@ from typing import Any
 import pfnts
 from pfnts.service.clock import Clock
 from pfnts.service.drafts import Seal, settlement
-from pfnts.service.errors import NotFound
+from pfnts.service.errors import Busy, NotFound, Unavailable
 from pfnts.service.inference import Inference
 from pfnts.service.live import LiveExperiment
 from pfnts.service.metrics import Metrics
@@ -78,7 +78,11 @@ class Engine:
         secret = store.meta("secret", secrets.token_hex(32))
         assert secret is not None
         self.seal = Seal(bytes.fromhex(secret))
+        self.unreadable: dict[str, str] = {}
+        """Experiments of which not even the first record makes sense, and why."""
         self._experiments: dict[str, LiveExperiment] = {}
+        self._goals: dict[str, int] = {}
+        self._all_shown = True
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._news = threading.Event()
@@ -101,10 +105,19 @@ class Engine:
         """Look an experiment up among those that this process knows."""
         with self._lock:
             found = self._experiments.get(name)
-        if found is None:
-            raise NotFound(f"there is no experiment {name!r}")
-        found.check()
-        return found
+        if found is not None:
+            found.check()
+            return found
+        if name in self.unreadable:
+            raise Unavailable(f"experiment {name!r} cannot be served: {self.unreadable[name]}")
+        # Whoever is told that there is none throws its rewards away.
+        self.check_loaded()
+        raise NotFound(f"there is no experiment {name!r}")
+
+    def check_loaded(self) -> None:
+        """Complain while there may be experiments that this process does not know of."""
+        if not self.ready:
+            raise Unavailable("experiments are being loaded; try again in a second")
 
     def discover(self, name: str) -> None:
         """Look for an experiment that another process began a moment ago; it may take its time."""
@@ -125,9 +138,10 @@ class Engine:
         reasons = [] if self.ready else ["experiments are being loaded"]
         if self.health.reason is not None:
             reasons.append(self.health.reason)
-        reasons += [f"the {t.name} thread has stopped" for t in self._threads if not t.is_alive()]
-        reasons += [f"{live.name}: {live.broken}" for live in self.experiments.values() if live.broken]
-        return reasons
+        threads = (*self._threads, self.writer.thread, self.inference.thread)
+        return reasons + [
+            f"the {thread.name} thread has stopped" for thread in threads if not thread.is_alive()
+        ]
 
     def stop(self) -> None:
         """Answer and write what waits, then stop."""
@@ -146,15 +160,31 @@ class Engine:
         for record in records:
             by_name.setdefault(record.experiment, []).append(record)
         for name, found in by_name.items():
-            with self._lock:
-                live = self._experiments.get(name)
-            if live is None:
-                live = self._load(name)
-            live.offer(found)
+            try:
+                live = self._known(name)
+                if live is not None:
+                    live.offer(found)
+            except Exception:
+                # They are in the store, which is the truth; here they are shown as soon as it can be read.
+                log.warning("records of %r could not be shown at once", name, exc_info=True)
+                self._all_shown = False
         self._news.set()
 
-    def _load(self, name: str) -> LiveExperiment:
-        loaded = LiveExperiment(name, self.store, self._stopping.is_set)
+    def _known(self, name: str) -> LiveExperiment | None:
+        """The experiment, loaded if need be; None if its log makes no sense from the first record on."""
+        with self._lock:
+            live = self._experiments.get(name)
+        return self._load(name) if live is None and name not in self.unreadable else live
+
+    def _load(self, name: str) -> LiveExperiment | None:
+        try:
+            loaded = LiveExperiment(name, self.store, self._stopping.is_set)
+        except StoreUnavailableError:
+            raise
+        except Exception as error:
+            log.exception("the log of %r makes no sense", name)
+            self.unreadable[name] = f"its first record makes no sense ({error})"
+            return None
         with self._lock:
             live = self._experiments.setdefault(name, loaded)
         self.clock.seen(live.state.time)
@@ -175,8 +205,7 @@ class Engine:
             if time.monotonic() >= next_lease:
                 next_lease = time.monotonic() + self.limits.lease / 3
                 self._guarded(self._take_lead)
-            if self.epoch is not None:
-                self._guarded(self._expire)
+            self._guarded(self._expire)
             if self.health.reason is not None or time.monotonic() - self.health.written > 10:
                 self._guarded(self._probe)
 
@@ -189,41 +218,44 @@ class Engine:
             log.warning("%s", error)
         except StoreUnavailableError as error:
             self.health.failed(error)
-        except StoppedError:
+        except (StoppedError, Busy):
             pass
         except Exception:
             log.exception("unexpected failure in %s", threading.current_thread().name)
             time.sleep(0.1)
 
     def _follow(self) -> None:
-        if self.ready and not self.store.many:
+        if self.ready and not self.store.many and self._all_shown:
             return
-        for name, head in self.store.experiments().items():
-            with self._lock:
-                live = self._experiments.get(name)
+        self._all_shown = True
+        heads = self.store.experiments()
+        for name, head in heads.items():
+            live = self._known(name)
             if live is None:
-                live = self._load(name)
-            before = live.state.position
+                continue
             live.head = head
-            live.follow()
-            if live.state.position != before:
+            if live.state.position < head:
+                live.follow()
                 self.clock.seen(live.state.time)
                 self._news.set()
         if not self.ready:
-            found = self.experiments.values()
-            self.ready = all(live.lag == 0 or live.broken for live in found)
+            # What others write never ends: ready is who has learned what was there in the beginning.
+            self._goals = self._goals or heads
+            self.ready = all(
+                live.reached(self._goals.get(name, -1)) for name, live in self.experiments.items()
+            )
 
     def _take_lead(self) -> None:
         self.epoch = self.store.lead(self.replica, seconds=self.limits.lease)
 
     def _expire(self) -> None:
-        """Settle decisions whose reward did not come in time."""
+        """Settle decisions whose reward did not come in time, if this process leads."""
         now = self.clock.now()
         for live in self.experiments.values():
             with live.lock:
-                due = live.state.due(now, limit=500)
+                due = live.state.due(now, limit=500)  # others look as well: what is settled is let go of
                 default = live.state.settings.reward.default
-            if due and live.broken is None:
+            if due and live.broken is None and self.epoch is not None:
                 by = "missing" if default is None else "default"
                 drafts = [settlement(live.name, id, time=now, value=default, by=by) for id in due]
                 self.writer.submit(drafts, epoch=self.epoch).result(timeout=30)

@@ -18,6 +18,7 @@ from pfnts.service.series import Cell, Series
 from pfnts.service.store.base import ADMINISTRATIVE, Record
 
 _RECENT = 50
+_PASSED_OVER = 5000
 
 
 @dataclass(slots=True)
@@ -97,7 +98,9 @@ class ExperimentState:
         """Ids of decisions whose time is over, at most so many; they stay here until they are settled."""
         found: list[str] = []
         kept = []
-        while self._waiting and self._waiting[0][0] < now and len(found) < limit:
+        for _ in range(_PASSED_OVER):  # others wait for the lock meanwhile
+            if not self._waiting or self._waiting[0][0] >= now or len(found) == limit:
+                break
             entry = heapq.heappop(self._waiting)
             if self.decisions[entry[1]].settled is None:
                 found.append(entry[1])
@@ -138,12 +141,14 @@ class ExperimentState:
         return events
 
     def _arm_added(self, record: Record) -> list[Event]:
-        self.arms.append(record.id)
+        self.arms = [*self.arms, record.id]  # others look at the list without waiting
         return [ArmAdded(record.id)]
 
     def _arm_removed(self, record: Record) -> list[Event]:
-        self.arms.remove(record.id)
-        self.removed.add(record.id)
+        if record.id not in self.arms:
+            raise ValueError(f"an arm that is removed must be there, {record.id!r} is not")
+        self.arms = [arm for arm in self.arms if arm != record.id]
+        self.removed = {*self.removed, record.id}
         return [ArmRemoved(record.id)]
 
     def _decided(self, record: Record) -> list[Event]:

@@ -63,6 +63,11 @@ class Inference:
         self._thread.start()
 
     @property
+    def thread(self) -> threading.Thread:
+        """The thread that asks."""
+        return self._thread
+
+    @property
     def waiting(self) -> int:
         """Requests that wait."""
         return self._queue.qsize()
@@ -106,7 +111,8 @@ class Inference:
             if len(jobs) > 1:
                 _announce(version, jobs)
             for job in jobs:
-                _finish(job, _propose(version, job))
+                if not job.future.done():  # its client may have had the fallback meanwhile
+                    _finish(job, _propose(version, job))
 
 
 def _by_experiment(jobs: list[Job]) -> Iterator[list[Job]]:
@@ -119,9 +125,9 @@ def _by_experiment(jobs: list[Job]) -> Iterator[list[Job]]:
 def _announce(version: Version, jobs: list[Job]) -> None:
     try:
         version.policy.prefetch([job.request.context for job in jobs])
-    except ValueError:
-        # Contexts of one experiment by name and by position do not mix; each is then asked about by itself.
-        log.debug("contexts of a batch have different shapes")
+    except Exception:
+        # Contexts by name and by position do not mix, say; each is then asked about by itself.
+        log.debug("the contexts of a batch could not be announced", exc_info=True)
 
 
 def _propose(version: Version, job: Job) -> Proposal | None:

@@ -63,6 +63,8 @@ class KeyRing:
     def refresh(self) -> None:
         """Read the keys; those read before stay good while the store is away."""
         with self._lock:
+            if self.fresh:  # another thread has just read them
+                return
             try:
                 stored = self._store.keys()
                 self._keys = {key.id: key for key in stored if key.revoked is None}

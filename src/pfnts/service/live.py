@@ -65,6 +65,12 @@ class LiveExperiment:
             return 0 if self.state.schema is None else self.state.position + 1
         return max(self.head, self.state.position) - version.position
 
+    def reached(self, position: int) -> bool:
+        """Whether the model stands on this position or a later one, if it is to have one at all."""
+        if self.broken is not None or self.state.schema is None:
+            return True
+        return self.version is not None and self.version.position >= position
+
     def check(self) -> None:
         """Complain if it cannot be served."""
         if self.broken is not None:
@@ -72,31 +78,38 @@ class LiveExperiment:
 
     def offer(self, records: Sequence[Record]) -> None:
         """Take in records that were appended; what is missing before them is read from the store."""
-        with self.lock:
-            for record in records:
-                if record.position == self.state.position + 1:
-                    self._fold(record)
-            behind = records[-1].position > self.state.position
-        if behind:
+        self._take(records)
+        if records[-1].position > self.state.position:
             self.follow()
 
     def follow(self) -> None:
         """Take in what the store has beyond the state."""
         # The store is read without the lock: it may take its time, and others only want to look.
-        while records := self._store.read(self.name, self.state.position, limit=_PAGE):
-            with self.lock:
-                for record in records:
-                    if record.position == self.state.position + 1:
-                        self._fold(record)
+        while self.broken is None and (
+            records := self._store.read(self.name, self.state.position, limit=_PAGE)
+        ):
+            self._take(records)
 
     def learn(self) -> bool:
         """Bring the model up to the state; one thread calls it. False if there was nothing to learn."""
+        if self.broken is not None:
+            return False
         if self._reload:
-            self._reload = False
             self._load_again()
             return True
-        if self.state.schema is None or self.broken is not None:
+        if self.state.schema is None:
             return False
+        try:
+            return self._learn()
+        except StoppedError:
+            raise
+        except Exception as error:
+            # The log is what it is; a model that cannot take it in must not pretend to.
+            log.exception("the model of %r cannot take in the log", self.name)
+            self.broken = f"its model cannot take in the log ({error})"
+            return False
+
+    def _learn(self) -> bool:
         # Made without the lock: weights may have to be read.
         model = self.model or Model(self.state.make_policy, self._stopping)
         with self.lock:
@@ -104,14 +117,7 @@ class LiveExperiment:
             position, fingerprint = self.state.position, self.state.fingerprint
         if model.serving.position == position:
             return False
-        try:
-            model.learn(events, position, fingerprint)
-        except StoppedError:
-            raise
-        except Exception as error:
-            # The log is what it is; a model that cannot take it in must not pretend to.
-            log.exception("the model of %r cannot learn position %d", self.name, position)
-            self.broken = f"its model cannot take in the log ({error})"
+        model.learn(events, position, fingerprint)
         self.model = model
         self.refreshed = time.monotonic()
         return True
@@ -120,18 +126,32 @@ class LiveExperiment:
         [first] = self._store.read(self.name, -1, limit=1)
         return ExperimentState(first)
 
+    def _take(self, records: Sequence[Record]) -> None:
+        with self.lock:
+            for record in records:
+                if self.broken is None and record.position == self.state.position + 1:
+                    self._fold(record)
+
     def _fold(self, record: Record) -> None:
         try:
             self._backlog += self.state.fold(record)
         except Exception as error:
             log.exception("record %d of %r does not fit its log", record.position, self.name)
             self.broken = f"record {record.position} does not fit the log ({error})"
-            raise
-        if record.kind == "erased":
-            self._reload = True
+        self._reload = self._reload or record.kind == "erased"
 
     def _load_again(self) -> None:
         """After an erasure everything is folded anew: what was erased must not live on in a model."""
+        with self.lock:
+            self._reload = False
+        try:
+            self._fold_anew()
+        except BaseException:
+            self._reload = True  # it is tried again
+            raise
+
+    def _fold_anew(self) -> None:
+        erasures = self.state.counts["erased"]
         state = self._begin()
         events: list[Event] = []
 
@@ -150,3 +170,5 @@ class LiveExperiment:
         with self.lock:
             fold_rest()
             self.state, self.model, self._backlog = state, model, events
+            # What another erasure took away meanwhile may have been read before.
+            self._reload = self._reload or state.counts["erased"] > erasures

@@ -60,7 +60,7 @@ async def _deadline(engine: Engine, live: LiveExperiment, decision: str) -> floa
     made = live.state.decisions.get(decision)
     if made is not None:
         return made.deadline
-    record = await find(engine, live.name, "decided", decision) if engine.store.many else None
+    record = await find(engine, live.name, "decided", decision)
     if record is None:
         raise NotFound(
             f"there is no decision {decision!r} in {live.name!r}; hand its reward in once it was decided"

@@ -41,6 +41,15 @@ class _Job:
     epoch: int | None
     future: Future[list[Record | None]]
 
+    def answer(self, outcome: list[Record | None] | Exception) -> None:
+        """Tell whoever waits, if anybody still does."""
+        if not self.future.set_running_or_notify_cancel():
+            return
+        if isinstance(outcome, Exception):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
+
 
 class Writer:
     """Commits drafts in groups, shows the records to the experiments, and only then answers.
@@ -50,7 +59,7 @@ class Writer:
     store
         Where they go.
     committed
-        Is shown the records of each transaction, before anybody is told.
+        Is shown the records of each transaction, before anybody is told; it does not fail.
     room
         Jobs that may wait; beyond them `Busy`.
     """
@@ -67,6 +76,11 @@ class Writer:
     def waiting(self) -> int:
         """Jobs that wait."""
         return self._queue.qsize()
+
+    @property
+    def thread(self) -> threading.Thread:
+        """The thread that appends."""
+        return self._thread
 
     def submit(self, drafts: Sequence[Draft], *, epoch: int | None = None) -> Future[list[Record | None]]:
         """Append drafts; the future holds their records, None for those that were not appended."""
@@ -107,17 +121,26 @@ class Writer:
     def _write(self, jobs: list[_Job]) -> None:
         # What only the leader may write stands or falls with its epoch, and must not take others along.
         for epoch in dict.fromkeys(job.epoch for job in jobs):
-            group = [job for job in jobs if job.epoch == epoch]
-            try:
-                records = self._store.append([d for job in group for d in job.drafts], epoch=epoch)
-                self._committed([record for record in records if record is not None])
-            except Exception as error:
-                if not isinstance(error, FencedError):
-                    self._health.failed(error)
-                for job in group:
-                    job.future.set_exception(error)
-                continue
-            self._health.succeeded()
-            given = iter(records)
-            for job in group:
-                job.future.set_result([next(given) for _ in job.drafts])
+            self._commit([job for job in jobs if job.epoch == epoch], epoch)
+
+    def _commit(self, jobs: list[_Job], epoch: int | None) -> None:
+        try:
+            records = self._store.append([d for job in jobs for d in job.drafts], epoch=epoch)
+        except (StoreUnavailableError, FencedError) as error:
+            if isinstance(error, StoreUnavailableError):
+                self._health.failed(error)
+            for job in jobs:
+                job.answer(error)
+            return
+        except Exception as error:
+            # An entry that cannot be written is no other's fault: each by itself.
+            for job in jobs if len(jobs) > 1 else ():
+                self._commit([job], epoch)
+            if len(jobs) == 1:
+                jobs[0].answer(error)
+            return
+        self._health.succeeded()
+        self._committed([record for record in records if record is not None])
+        given = iter(records)
+        for job in jobs:
+            job.answer([next(given) for _ in job.drafts])

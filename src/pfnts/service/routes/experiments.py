@@ -50,6 +50,7 @@ async def create_experiment(wanted: Experiment, engine: TheEngine, response: Res
 @router.get("")
 async def list_experiments(engine: TheEngine, request: Request) -> Json:
     """All experiments that the key may see."""
+    engine.check_loaded()
     key = key_of(request)
     found = [
         administer.describe(engine, live)

@@ -52,6 +52,7 @@ def _gauges(engine: Engine) -> Iterator[tuple[str, dict[str, str], float]]:
     for name, found in engine.experiments.items():
         labels = {"experiment": name}
         state = found.state
+        yield "pfnts_experiment_broken", labels, int(found.broken is not None)
         yield "pfnts_position", labels, state.position
         yield "pfnts_model_lag", labels, found.lag
         yield "pfnts_model_age_seconds", labels, time.monotonic() - found.refreshed

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pfnts.service.store import sql
 from pfnts.service.store.base import FORMAT, Draft, FencedError, Key, Record, Store, StoreUnavailableError
+from pfnts.service.store.readers import Readers
 
 try:
     import psycopg
@@ -59,9 +60,8 @@ class PostgresStore(Store):
     def __init__(self, url: str) -> None:
         self._url = url
         self._writer: Connection | None = None
-        self._readers = threading.local()
+        self._readers = Readers(self._connect)
         self._guard = threading.RLock()
-        self._open: list[Connection] = []
         self._closed = False
         try:
             self._write(self._set_up)
@@ -141,18 +141,15 @@ class PostgresStore(Store):
     def close(self) -> None:
         with self._guard:
             self._closed = True
-            for connection in self._open:
-                connection.close()
-            self._open, self._writer = [], None
+            self._readers.close()
+            self._forget_writer()
 
     def _connect(self) -> Connection:
         if self._closed:
             raise StoreUnavailableError("the store is closed")
-        connection: Connection = psycopg.connect(
+        return psycopg.connect(
             self._url, autocommit=True, connect_timeout=5, options=_OPTIONS, application_name="pfnts"
         )
-        self._open.append(connection)
-        return connection
 
     def _write(self, write: Callable[[Connection], T]) -> T:
         """Run a transaction on the one connection that writes."""
@@ -163,27 +160,20 @@ class PostgresStore(Store):
                 with self._writer.transaction():
                     return write(self._writer)
             except psycopg.Error as error:
-                self._discard(self._writer)
-                self._writer = None
+                self._forget_writer()
                 raise StoreUnavailableError(f"the database took nothing: {_reason(error)}") from error
 
     def _query(self, statement: str, values: Sequence[Any]) -> list[Any]:
-        reader: Connection | None = getattr(self._readers, "connection", None)
         try:
-            if reader is None or reader.closed:
-                with self._guard:
-                    reader = self._readers.connection = self._connect()
-            return reader.execute(_marked(statement), values).fetchall()
+            with self._readers.lend() as reader:
+                return reader.execute(_marked(statement), values).fetchall()
         except psycopg.Error as error:
-            self._readers.connection = None
-            self._discard(reader)
             raise StoreUnavailableError(f"the database gave nothing: {_reason(error)}") from error
 
-    def _discard(self, connection: Connection | None) -> None:
-        with self._guard:
-            if connection is not None and connection in self._open:
-                self._open.remove(connection)
-                connection.close()
+    def _forget_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
 
 def _append(connection: Connection, drafts: Sequence[Draft]) -> list[Record | None]:

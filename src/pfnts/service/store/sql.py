@@ -59,7 +59,15 @@ APPEND = f"""
 FIND = f"SELECT {_COLUMNS} FROM events WHERE experiment = ? AND kind = ? AND id = ?"
 READ = f"SELECT {_COLUMNS} FROM events WHERE experiment = ? AND position > ? ORDER BY position LIMIT ?"
 LAST = f"SELECT {_COLUMNS} FROM events WHERE experiment = ? AND kind = ? ORDER BY position DESC LIMIT ?"
-EXPERIMENTS = "SELECT experiment, max(position) FROM events GROUP BY experiment ORDER BY experiment"
+# From one name to the next by the index: a plain GROUP BY would read every entry, ten times a second.
+EXPERIMENTS = """
+    WITH RECURSIVE names(name) AS (
+        SELECT min(experiment) FROM events
+        UNION ALL
+        SELECT (SELECT min(experiment) FROM events WHERE experiment > name) FROM names WHERE name IS NOT NULL
+    )
+    SELECT name, (SELECT max(position) FROM events WHERE experiment = name) FROM names WHERE name IS NOT NULL
+"""
 ERASE = "UPDATE events SET unit = NULL, context = NULL WHERE experiment = ? AND unit = ?"
 GET_META = "SELECT value FROM meta WHERE name = ?"
 ADD_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"

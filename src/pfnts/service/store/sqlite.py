@@ -13,6 +13,7 @@ from typing import Any
 
 from pfnts.service.store import sql
 from pfnts.service.store.base import FORMAT, Draft, Key, Record, Store, StoreUnavailableError
+from pfnts.service.store.readers import Readers
 
 
 class SQLiteStore(Store):
@@ -43,8 +44,7 @@ class SQLiteStore(Store):
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path = self._folder / "pfnts.sqlite"
         self._lock_file: int | None = self._lock() if serving else None
-        self._readers = threading.local()
-        self._open: list[sqlite3.Connection] = []
+        self._readers = Readers(self._connect)
         self._guard = threading.RLock()
         self._writer: sqlite3.Connection | None = None
         try:
@@ -112,9 +112,8 @@ class SQLiteStore(Store):
 
     def close(self) -> None:
         with self._guard:
-            for connection in self._open:
-                connection.close()
-            self._open, self._writer = [], None
+            self._readers.close()
+            self._forget_writer()
             if self._lock_file is not None:
                 os.close(self._lock_file)
                 self._lock_file = None
@@ -145,11 +144,9 @@ class SQLiteStore(Store):
         return self._writer
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             self.path, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=64
         )
-        self._open.append(connection)
-        return connection
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -171,7 +168,6 @@ class SQLiteStore(Store):
     def _forget_writer(self) -> None:
         """After an error a fresh connection finds out what is on the disk."""
         if self._writer is not None:
-            self._open.remove(self._writer)
             self._writer.close()
             self._writer = None
 
@@ -182,11 +178,8 @@ class SQLiteStore(Store):
 
     def _query(self, statement: str, values: Sequence[Any]) -> list[Any]:
         try:
-            reader = getattr(self._readers, "connection", None)
-            if reader is None:
-                with self._guard:
-                    reader = self._readers.connection = self._connect()
-            return reader.execute(statement, values).fetchall()
+            with self._readers.lend() as reader:
+                return reader.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise StoreUnavailableError(f"the store at {self.path} gave nothing: {error}") from error
 
