@@ -23,12 +23,15 @@ from pfnts.policies.arguments import (
     restored_on_error,
 )
 from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason
+from pfnts.policies.explaining import explanation
+from pfnts.policies.explanation import Explanation
 from pfnts.policies.fold import EventFold
 from pfnts.policies.importing import Columns, imported_rows
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.rows import Rows
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.policies.warmup import UNIFORMS, settle
+from pfnts.posterior import AnyPosterior
 
 Outcome = Literal["learned", "duplicate"]
 
@@ -218,6 +221,46 @@ class Policy(EventFold):
             self._events += events  # all or none: a list is extended in one step
             return len(events)
 
+    def posterior(self, contexts: Any) -> AnyPosterior:
+        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
+
+        A TypeError where the policy has none.
+        """
+        with self._lock:
+            rows = self._encode(contexts)
+            posterior = self._posterior_at(rows.X)
+            return posterior[0] if rows.single else posterior
+
+    def explain(self, context: Any, *, rows: int = 5, level: float = 0.9) -> Explanation:
+        """Give the reasons of a decision at a context: posteriors, similar rows, the columns that matter.
+
+        Nothing changes. A TypeError where the policy has no posterior.
+
+        Parameters
+        ----------
+        context
+            One context, as for `decide`.
+        rows
+            How many of the nearest rows of each arm are shown.
+        level
+            Probability that the intervals hold.
+
+        Examples
+        --------
+        >>> from pfnts.policies import LinTS
+        >>> policy = LinTS(arms=["none", "new"])
+        >>> ages = [20, 30, 40, 50, 60, 70] * 2
+        >>> outcomes = policy.update(
+        ...     [{"age": age} for age in ages], arm=["none"] * 6 + ["new"] * 6, reward=[0.0] * 6 + ages[:6]
+        ... )
+        >>> reasons = policy.explain({"age": 62}, rows=1)
+        >>> reasons.leader, reasons.arms[0].rows[0]
+        ('new', SimilarRow(context={'age': 60}, reward=60.0, distance=0.12, speaks_for=True))
+        """
+        with self._lock:
+            given = self._encode(context).expect(single=True)
+            return explanation(given, self._posterior_at, self._fold(), self._events, rows=rows, level=level)
+
     def prefetch(self, contexts: Any) -> None:
         """Announce contexts to come: what the model says about them is computed in batches.
 
@@ -245,6 +288,10 @@ class Policy(EventFold):
     def _n_uniforms(self, arms: Sequence[int]) -> int:
         """Say how many uniform numbers (at least one, for ties) a choice takes."""
         return len(arms) + 1
+
+    def _posterior_at(self, X: Matrix) -> AnyPosterior:  # noqa: ARG002
+        """Posterior (q, K) of the mean rewards of the arms that are there, at encoded contexts (q, P)."""
+        raise TypeError(f"policy must have a posterior, {type(self).__name__} has none; PFNTS has one")
 
     def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:
         """Rows of each arm that its model holds."""

@@ -53,15 +53,11 @@ class ContextFreeTS(Policy):
         traffic = traffic.with_warmup(least=1, why="an arm's average needs a reward")
         super().__init__(arms, traffic=traffic, schema=schema)
 
-    def posterior(self, contexts: Any) -> GaussianPosterior:
-        """Posterior of the mean rewards, the same at every context: (K,), or (n, K) for a batch."""
-        with self._lock:
-            rows = self._encode(contexts)
-            history = self._model(rows.X.shape[1])
-            if not history.size:
-                raise ValueError("posterior needs at least one reward, update the policy first")
-            posterior = self._posterior(len(rows.X), history.live)
-            return posterior[0] if rows.single else posterior
+    def _posterior_at(self, X: Matrix) -> GaussianPosterior:
+        history = self._model(X.shape[1])
+        if not history.size:
+            raise ValueError("posterior needs at least one reward, update the policy first")
+        return self._posterior(len(X), history.live)
 
     def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
         self._counts, self._average, self._scatter = np.zeros((3, n_arms))

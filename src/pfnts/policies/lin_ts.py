@@ -62,13 +62,8 @@ class LinTS(RidgePolicy):
         super().__init__(arms, penalty=penalty, intercept=intercept, traffic=traffic, schema=schema)
         self._nu = float(nu)
 
-    def posterior(self, contexts: Any) -> GaussianPosterior:
-        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch."""
-        with self._lock:
-            rows = self._encode(contexts)
-            history = self._model(rows.X.shape[1])
-            posterior = self._posterior(rows.X, history.live)
-            return posterior[0] if rows.single else posterior
+    def _posterior_at(self, X: Matrix) -> GaussianPosterior:
+        return self._posterior(X, self._model(X.shape[1]).live)
 
     def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
         return rules.thompson(self._posterior(X, arms), eligible, uniforms)

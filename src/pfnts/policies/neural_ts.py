@@ -88,13 +88,8 @@ class NeuralTS(Policy):
         self._penalty, self._nu = float(penalty), float(nu)
         self._hidden, self._steps, self._learning_rate = int(hidden), int(steps), float(learning_rate)
 
-    def posterior(self, contexts: Any) -> GaussianPosterior:
-        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch."""
-        with self._lock:
-            rows = self._encode(contexts)
-            history = self._model(rows.X.shape[1])
-            posterior = self._posterior(rows.X, history.live)
-            return posterior[0] if rows.single else posterior
+    def _posterior_at(self, X: Matrix) -> GaussianPosterior:
+        return self._posterior(X, self._model(X.shape[1]).live)
 
     def _reset(self, width: int, n_arms: int) -> None:
         self._width = width + 1

@@ -121,21 +121,13 @@ class PFNTS(Policy):
         """Factor on the posterior's standard deviations when an arm is drawn."""
         return self._exploration
 
-    def posterior(self, contexts: Any) -> AnyPosterior:
-        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
-
-        It is honest: decisions are drawn from it with its standard deviations times ``exploration``.
-        """
-        with self._lock:
-            rows = self._encode(contexts)
-            history = self._fold()
-            if history.size < FIRST_POSTERIOR:
-                raise ValueError(
-                    f"posterior needs at least {FIRST_POSTERIOR} rewards, update the policy first"
-                )
-            self._model(rows.X.shape[1])
-            posterior = self._posterior(rows.X, history.live)
-            return posterior[0] if rows.single else posterior
+    def _posterior_at(self, X: Matrix) -> AnyPosterior:
+        # It is honest: decisions are drawn from it with its standard deviations times ``exploration``.
+        history = self._fold()
+        if history.size < FIRST_POSTERIOR:
+            raise ValueError(f"posterior needs at least {FIRST_POSTERIOR} rewards, update the policy first")
+        self._model(X.shape[1])
+        return self._posterior(X, history.live)
 
     def catch_up(self) -> None:
         """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""

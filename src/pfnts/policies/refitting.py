@@ -68,21 +68,14 @@ class RefittingPolicy(Policy, Generic[M]):
         self._shared = shared
         self._memory = memory
 
-    def posterior(self, contexts: Any) -> GaussianPosterior:
-        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
-
-        An arm in warm-up that no model answers for is taken to be like a reward of any arm.
-        """
-        with self._lock:
-            rows = self._encode(contexts)
-            history = self._model(rows.X.shape[1])
-            if not self._warm_since:
-                needed = self._traffic.warmup
-                raise ValueError(
-                    f"posterior needs an arm with {needed} rewards (warmup), update the policy first"
-                )
-            posterior = self._posterior(rows.X, history.live)
-            return posterior[0] if rows.single else posterior
+    def _posterior_at(self, X: Matrix) -> GaussianPosterior:
+        # An arm in warm-up that no model answers for is taken to be like a reward of any arm.
+        history = self._model(X.shape[1])
+        if not self._warm_since:
+            raise ValueError(
+                f"posterior needs an arm with {self._traffic.warmup} rewards (warmup), update the policy first"
+            )
+        return self._posterior(X, history.live)
 
     # Hooks. A model is that of one arm, or that of all arms, which goes by the number 0.
 
