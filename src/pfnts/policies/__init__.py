@@ -4,6 +4,7 @@ from pfnts.policies.base import Policy
 from pfnts.policies.context_free import ContextFreeTS
 from pfnts.policies.decision import Choices, Decision
 from pfnts.policies.epsilon_greedy import EpsilonGreedy
+from pfnts.policies.explanation import Explanation
 from pfnts.policies.lin_ts import LinTS
 from pfnts.policies.lin_ucb import LinUCB
 from pfnts.policies.memory import Memory
@@ -18,6 +19,7 @@ __all__ = [
     "ContextFreeTS",
     "Decision",
     "EpsilonGreedy",
+    "Explanation",
     "LinTS",
     "LinUCB",
     "Memory",

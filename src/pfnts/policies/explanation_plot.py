@@ -38,7 +38,9 @@ def draw(explanation: Explanation) -> Any:
     right.set_yticks(range(len(columns)), [f"{c.column} = {_shown(c.value)}" for c in columns])
     right.set_ylim(max(len(columns), 1) - 0.5, -0.5)
     right.axvline(0, color="black", lw=0.8)
-    right.set_xlabel(f"lead less its average with values of {explanation.replacements} other rows")
+    right.set_xlabel(
+        f"the lead, less its average with the values\nof {explanation.replacements} other rows in this column"
+    )
     if explanation.lead is not None:
         right.set_title(
             f"What makes {explanation.arms[0].arm} lead {explanation.arms[1].arm}", loc="left", fontsize=11

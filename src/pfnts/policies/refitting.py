@@ -72,8 +72,9 @@ class RefittingPolicy(Policy, Generic[M]):
         # An arm in warm-up that no model answers for is taken to be like a reward of any arm.
         history = self._model(X.shape[1])
         if not self._warm_since:
+            needed = self._traffic.warmup
             raise ValueError(
-                f"posterior needs an arm with {self._traffic.warmup} rewards (warmup), update the policy first"
+                f"posterior needs an arm with {needed} rewards (warmup), update the policy first"
             )
         return self._posterior(X, history.live)
 
