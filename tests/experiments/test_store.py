@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from pfnts.experiments import store as store_module
 from pfnts.experiments.outcomes import read_outcomes
 from pfnts.experiments.report import write_report
 from pfnts.experiments.spec import Option
-from pfnts.policies import PFNTS, Memory
+from pfnts.policies import PFNTS, Memory, Traffic
 from pfnts.simulation import Trajectory
 
 SPEC = RunSpec("friedman", PolicySpec("uniform"), horizon=30, replication=0, seed=42)
@@ -72,7 +72,7 @@ def test_record_says_what_produced_it(store: RunStore, done: Job, trajectory: Tr
         "code": jobs_module.code_fingerprint(),
         "format": "3",
         "settings": {
-            "traffic": {"name": "Traffic", "settings": {"warmup": 0, "explore": 0.0}},
+            "traffic": {"name": "Traffic", "settings": asdict(Traffic(warmup=0))},
             "schema": None,
         },
     }

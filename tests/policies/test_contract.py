@@ -64,6 +64,7 @@ CASES = [
     Case("pfn-ts threshold", linear(encoding="threshold", refresh=2.0), seeds=5),
     Case("pfn-ts greedy", linear(exploration=0.0), seeds=5),
     Case("pfn-ts exploring", linear(explore=0.1), seeds=5),
+    Case("pfn-ts limited", linear(holdout=0.05, max_share=0.9), seeds=5),
     Case("pfn-ts predictive", linear(estimator="predictive"), seeds=5),
     Case("lin-ts", lambda arms: make("lin-ts", arms=arms)),
     Case("lin-ucb", lambda arms: make("lin-ucb", arms=arms)),
@@ -296,7 +297,9 @@ def test_update_of_a_batch_equals_row_by_row_to_the_last_bit(case: Case) -> None
 def test_warm_up_is_random_among_the_cold_and_never_too_far_ahead(case: Case) -> None:
     rng, seen = np.random.default_rng(0), np.zeros(3)
     policy = case.make(3)
-    for round_ in range(40 if policy.traffic.warmup else 0):
+    if not policy.traffic.warmup or policy.traffic.holdout:  # test_traffic.py has the holdout
+        return
+    for round_ in range(40):
         policy = case.make(3)
         pulled = np.zeros(3, dtype=int)
         for t in range(3 * policy.traffic.warmup):
@@ -316,14 +319,13 @@ def test_warm_up_is_random_among_the_cold_and_never_too_far_ahead(case: Case) ->
             over = policy.decide(rng.uniform(size=2), rng=rng)
             if not policy.traffic.explore:
                 np.testing.assert_allclose(over.propensities, 1 / 3)
-    if policy.traffic.warmup:
-        assert (np.abs(seen - 40 / 3) < 5 * np.sqrt(40 * 2 / 9)).all()
+    assert (np.abs(seen - 40 / 3) < 5 * np.sqrt(40 * 2 / 9)).all()
 
 
 @every(CASES)
 def test_cold_arms_among_the_eligible_are_drawn_alike(case: Case) -> None:
     policy, rng = case.make(4), np.random.default_rng(0)
-    if not policy.traffic.warmup:
+    if not policy.traffic.warmup or policy.traffic.holdout:
         return
     X = rng.uniform(size=(40, 2))
     policy.update(X, arm=[0, 1] * 20, reward=rng.normal(size=40))

@@ -39,6 +39,7 @@ def test_mixture_is_the_formula_and_its_frequencies_follow(rng: Generator) -> No
         cold=np.zeros(4, dtype=bool),
         ahead=np.zeros(4, dtype=np.int64),
         traffic=Traffic(warmup=0, explore=0.2),
+        arms=range(4),
     )
     np.testing.assert_allclose(choices.propensities, np.tile(expected, (20_000, 1)), atol=1e-12)
     seen = np.bincount(choices.index, minlength=4) / 20_000

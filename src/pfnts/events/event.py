@@ -39,7 +39,8 @@ class Decided:
     propensities: dict[Label, float]
     """Probability of each arm that was there, by label."""
     reason: str
-    """How the decision came about: "warmup", "thompson", "greedy", "explore" or "fallback"."""
+    """How the decision came about: "warmup", "thompson", "greedy", "explore", "holdout",
+    "max_share" or "fallback"."""
     eligible: tuple[Label, ...] | None = None
     """Arms that could have been chosen; None for all."""
     encoded: Encoded | None = field(default=None, compare=False, repr=False)

@@ -75,7 +75,8 @@ class Policy(EventFold):
         traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(check_arms(arms), check_schema(schema), traffic=traffic)
+        labels = check_arms(arms)
+        super().__init__(labels, check_schema(schema), traffic=traffic.for_arms(labels))
         self._prefetched: PrefetchCache[Any] | None = None
 
     @property
@@ -387,6 +388,7 @@ class Policy(EventFold):
             cold=cold,
             ahead=np.maximum(history.decided[numbers] - history.rewarded[numbers], 0),
             traffic=self._traffic,
+            arms=self.arms,
         )
 
     def play(

@@ -14,7 +14,7 @@ from pfnts.posterior import AnyPosterior
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Reason: TypeAlias = Literal["warmup", "thompson", "greedy", "explore", "fallback"]
+Reason: TypeAlias = Literal["warmup", "thompson", "greedy", "explore", "holdout", "max_share", "fallback"]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pfnts.contexts import Schema
 from pfnts.events import Decided, Event, History, Label, Observed
 from pfnts.policies.archive import damaged, read_archive, write_archive
 from pfnts.policies.decision import Matrix, Vector
-from pfnts.policies.options import SignatureOfInit, gathered, refuse_flat
+from pfnts.policies.options import SignatureOfInit, check_settings, gathered
 from pfnts.policies.traffic import Traffic
 
 
@@ -40,8 +40,8 @@ class EventFold(ABC):
     __signature__ = SignatureOfInit()
 
     def __new__(cls, *args: Any, **options: Any) -> Self:  # noqa: ARG004
-        """Complain in time about an option that belongs into a settings object."""
-        refuse_flat(cls, options)
+        """Complain in time about options that belong into settings objects."""
+        check_settings(cls, options)
         return super().__new__(cls)
 
     def __init__(self, arms: tuple[Label, ...], schema: Schema | None, *, traffic: Traffic) -> None:

@@ -40,9 +40,12 @@ class SignatureOfInit:
         return inspect.Signature(parameters)
 
 
-def refuse_flat(maker: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Complain about an option that is a field of a settings object, and name the remedy."""
+def check_settings(maker: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Complain about a field of a settings object that is given by itself, and about other objects."""
     for parameter, default in settings_objects(maker).items():
+        if not isinstance(options.get(parameter, default), type(default)):
+            kind = type(default).__name__
+            raise TypeError(f"{parameter} must be a {kind}, got {options[parameter]!r}; write {kind}(...)")
         for field in _own_fields(maker, default):
             if field in options:
                 given = f"{type(default).__name__}({field}={options[field]!r})"

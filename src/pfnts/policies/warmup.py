@@ -1,12 +1,17 @@
-"""What comes before a policy's own rule: arms that a model knows too little of, and a share of chance."""
+"""What comes before a policy's own rule: arms that a model knows too little of, and shares of the traffic."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.events import Label
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason
 from pfnts.policies.rules import evenly
+from pfnts.policies.shares import share_out
 from pfnts.policies.traffic import Traffic
 
 UNIFORMS = 3
@@ -22,6 +27,7 @@ def settle(
     cold: Mask,
     ahead: NDArray[np.int64],
     traffic: Traffic,
+    arms: Sequence[Label],
 ) -> tuple[Choices, list[Reason]]:
     """Put warm-up draws and random ones in the place of the rule's choices where they are due.
 
@@ -36,7 +42,7 @@ def settle(
     eligible
         Arms that may be chosen, (q, K).
     uniforms
-        (q, 3) numbers: whether to explore, which arm then, and which cold arm otherwise.
+        (q, 3) numbers: who decides, which arm is drawn at random, and which cold arm otherwise.
     reason
         The rule's name.
     cold
@@ -44,16 +50,19 @@ def settle(
     ahead
         Decisions of each arm that are still without a reward, (K,).
     traffic
-        Rows that an arm needs to be warm, and the share of the decisions in which any eligible arm is drawn.
+        Rows that an arm needs to be warm, and the shares of the decisions that are not the rule's.
+    arms
+        Labels of the arms, (K,).
 
     Returns
     -------
     The choices with exact propensities, and how each came about.
     """
-    explore = traffic.explore
-    explores = uniforms[:, 0] < explore
-    if not cold.any() and not explores.any():
-        return _mixed(choices, eligible, explore), [reason] * len(eligible)
+    finish = partial(
+        share_out, explore=traffic.explore, limits=traffic.limits(arms), holdout=traffic.holdouts(arms)
+    )
+    if not cold.any():
+        return finish(choices, [reason] * len(eligible), eligible, uniforms)
     index, shares = choices.index.copy(), choices.propensities.copy()
     reasons: list[Reason] = [reason] * len(index)
     ahead = ahead.copy()
@@ -67,16 +76,10 @@ def settle(
                 candidates / candidates.sum(),
                 "warmup",
             )
-        if explores[i]:
-            index[i], reasons[i] = evenly(allowed, uniforms[i, 1]), "explore"
+        one = slice(i, i + 1)
+        row, reasons[one] = finish(
+            Choices(index[one], shares[one]), reasons[one], eligible[one], uniforms[one]
+        )
+        index[i], shares[i] = row.index[0], row.propensities[0]
         ahead[index[i]] += 1
-    return _mixed(Choices(index, shares, choices.posterior), eligible, explore), reasons
-
-
-def _mixed(choices: Choices, eligible: Mask, explore: float) -> Choices:
-    """Propensities of a choice that is kept with probability 1 - ``explore``."""
-    if not explore:
-        return choices
-    even = eligible / eligible.sum(axis=1, keepdims=True)
-    mixed = (1 - explore) * choices.propensities + explore * even
-    return Choices(choices.index, mixed, choices.posterior)
+    return Choices(index, shares, choices.posterior), reasons

@@ -198,8 +198,8 @@ def _check(experiment: Experiment) -> None:
         raise Invalid(
             f"backbone must be one of {backbones.names()}, got {given['backbone']!r}", field="policy"
         )
-    if {"schema", "explore", "arms"} & given.keys():
-        raise Invalid("schema, explore and arms must not stand among the policy's settings", field="policy")
+    if own := {"schema", "explore", "arms", "holdout", "baseline"} & given.keys():
+        raise Invalid(f"{min(own)} must not stand among the policy's settings", field="policy")
     try:
         if experiment.columns is not None:
             Schema.of(experiment.columns)

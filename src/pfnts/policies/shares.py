@@ -1,0 +1,116 @@
+"""Shares of the traffic that are taken from a policy's own rule: chance, limits and a holdout."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
+from pfnts.policies.rules import evenly
+
+
+def share_out(
+    choices: Choices,
+    reasons: list[Reason],
+    eligible: Mask,
+    uniforms: Matrix,
+    *,
+    explore: float,
+    limits: Vector,
+    holdout: Vector,
+) -> tuple[Choices, list[Reason]]:
+    """Give the holdout its rounds, draw in a share of the others at random, and keep every arm to its limit.
+
+    Parameters
+    ----------
+    choices
+        What would be done otherwise, with its propensities.
+    reasons
+        How these came about.
+    eligible
+        Arms that may be chosen, (q, K).
+    uniforms
+        (q, 2) numbers: who decides, and which arm is drawn at random.
+    explore
+        Share of the decisions in which any eligible arm is drawn, each alike.
+    limits
+        Largest propensity (K,) of each arm, holdout included.
+    holdout
+        Share (K,) of the decisions that stay with an arm, if it is eligible.
+    """
+    held = np.where(eligible, holdout, 0.0)
+    total = held.sum(axis=1)
+    if not explore and (limits >= 1).all() and not total.any():
+        return choices, reasons
+    index, shares, reasons = choices.index.copy(), choices.propensities, list(reasons)
+    # One number decides it all: what is left of it within its interval is again uniform.
+    kept = np.where(total < 1, 1 - total, 1.0)
+    left = (uniforms[:, 0] - total) / kept
+    explores = (left >= 0) & (left < explore)
+    for i in np.flatnonzero(explores):
+        index[i], reasons[i] = evenly(eligible[i], uniforms[i, 1]), "explore"
+    if explore:
+        shares = (1 - explore) * shares + explore * (eligible / eligible.sum(axis=1, keepdims=True))
+    if (limits < 1).any():
+        part = np.where(explores, explore, 1 - explore)
+        left = (left - np.where(explores, 0.0, explore)) / np.where(part > 0, part, 1.0)
+        room = np.maximum(limits - held, 0.0) / kept[:, None]
+        within = limited(shares, room, eligible)
+        moves, index = moved(index, shares, within, left)
+        for i in np.flatnonzero(moves):
+            reasons[i] = "max_share"
+        shares = within
+    for i in np.flatnonzero(uniforms[:, 0] < total):
+        index[i], reasons[i] = int(held[i].argmax()), "holdout"
+    return Choices(index, (1 - total)[:, None] * shares + held, choices.posterior), reasons
+
+
+def limited(shares: Matrix, limits: Matrix, eligible: Mask) -> Matrix:
+    """Propensities (q, K) of at most ``limits`` (q, K), as near to ``shares`` (q, K) as it goes.
+
+    What is above a limit goes to the other eligible arms in proportion to their shares, evenly where these
+    are zero; arms that reach their limits on the way stay there. Where the limits sum to less than 1, all are
+    raised by the same factor.
+
+    Examples
+    --------
+    >>> limited(np.array([[0.9, 0.06, 0.04]]), np.array([[0.5, 1.0, 1.0]]), np.ones((1, 3), dtype=bool))
+    array([[0.5, 0.3, 0.2]])
+    """
+    limits = np.where(eligible, limits, 0.0)
+    sums = limits.sum(axis=1, keepdims=True)
+    even = eligible / eligible.sum(axis=1, keepdims=True)
+    limits = np.where(sums >= 1, limits, np.where(sums > 0, limits / np.where(sums > 0, sums, 1.0), even))
+    full = ~eligible
+    while True:
+        weights = np.where(full, 0.0, shares)
+        weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, ~full)
+        rest = np.maximum(1 - np.where(full, limits, 0.0).sum(axis=1, keepdims=True), 0.0)
+        scale = weights.sum(axis=1, keepdims=True)
+        spread: Matrix = np.where(full, limits, rest * weights / np.where(scale > 0, scale, 1.0))
+        above = ~full & (spread > limits)
+        if not above.any():
+            return spread
+        full = full | above
+
+
+def moved(
+    index: np.ndarray[tuple[int], np.dtype[np.int64]], shares: Matrix, wanted: Matrix, uniforms: Vector
+) -> tuple[Mask, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Move draws (q,) from ``shares`` (q, K) so that they are draws from ``wanted`` (q, K).
+
+    An arm that shall lose gives up as large a part of its draws, to the arms that shall gain.
+
+    Returns
+    -------
+    Which draws were moved, and the arms they are for now.
+    """
+    drawn = np.take_along_axis(shares, index[:, None], axis=1)[:, 0]
+    stays = np.take_along_axis(wanted, index[:, None], axis=1)[:, 0]
+    leaves = np.where(drawn > 0, np.maximum(drawn - stays, 0.0) / np.where(drawn > 0, drawn, 1.0), 0.0)
+    gains = np.maximum(wanted - shares, 0.0)
+    moves = (uniforms < leaves) & gains.any(axis=1)
+    place = uniforms / np.where(leaves > 0, leaves, 1.0) * gains.sum(axis=1)
+    # Rounding may leave the sum a little below a number drawn: the last arm that gains, then.
+    last = gains.shape[1] - 1 - (gains[:, ::-1] > 0).argmax(axis=1)
+    target = np.minimum((gains.cumsum(axis=1) <= place[:, None]).sum(axis=1), last)
+    return moves, np.where(moves, target, index)
