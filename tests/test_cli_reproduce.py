@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -60,6 +61,52 @@ def test_killed_and_started_again_it_gives_the_same_tables(tmp_path: Path) -> No
     assert tables == ["regret.csv", "regret.md", "regret.tex"]
     for name in tables:
         assert (killed / "report" / name).read_bytes() == (undisturbed / "report" / name).read_bytes()
+
+
+TEN_KILLS = """
+import os, random, shutil, signal, sys, time
+from pfnts.cli import app
+
+undisturbed, killed, seed, *arguments = sys.argv[1:]
+rng = random.Random(int(seed))
+
+def started(out):
+    child = os.fork()  # everything is imported by now, so that what is killed is the work
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        app([*arguments, '--out', out], standalone_mode=False)
+        app(['report', out, '--no-figures'], standalone_mode=False)
+        os._exit(0)
+    return child
+
+began = time.monotonic()
+assert os.waitpid(started(undisturbed), 0)[1] == 0
+whole, kills = time.monotonic() - began, 0
+while kills < 10:
+    child = started(killed)
+    time.sleep(rng.uniform(0, whole / 3))
+    os.kill(child, signal.SIGKILL)
+    if os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+        kills += 1
+    else:  # it was done before: again from nothing
+        shutil.rmtree(killed)
+assert os.waitpid(started(killed), 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_killed_at_ten_random_moments_it_gives_the_same_tables(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    folders = [tmp_path / "undisturbed", tmp_path / "killed"]
+    command = ["run", "--policy", "lin-ts", "--policy", "uniform", "--horizon", "100", "--workers", "1"]
+    arguments = [*map(str, folders), str(rng.integers(2**31)), *command]
+    subprocess.run([sys.executable, "-c", TEN_KILLS, *arguments], check=True)
+    tables = [
+        {path.name: path.read_bytes() for path in (folder / "report").glob("regret.*")} for folder in folders
+    ]
+    assert len(tables[0]) == 3
+    assert tables[0] == tables[1]
 
 
 def test_second_time_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import shutil
-import stat
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -177,40 +176,6 @@ def test_interrupted_save_leaves_nothing_behind(
         store.save(done, trajectory)
     assert done not in store
     assert list(store.root.iterdir()) == []
-
-
-def test_nothing_is_named_before_it_is_on_the_disk(
-    store: RunStore, done: Job, trajectory: Trajectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A disk that keeps only what was synced before the power went, at any moment."""
-    synced: set[tuple[int, int]] = set()  # inode and, for a file, its size at the time
-    fsync = os.fsync
-
-    def watched_fsync(handle: int) -> None:
-        status = os.fstat(handle)
-        synced.add((status.st_ino, -1 if stat.S_ISDIR(status.st_mode) else status.st_size))
-        fsync(handle)
-
-    def assert_on_disk(path: Path) -> None:
-        status = path.stat()
-        assert (status.st_ino, -1 if path.is_dir() else status.st_size) in synced, path.name
-
-    rename, replaced = Path.rename, os.replace
-
-    def watched_rename(self: Path, target: Path) -> Path:
-        for each in (self, *self.iterdir()):
-            assert_on_disk(each)
-        return rename(self, target)
-
-    def watched_replace(source: str, target: Path) -> None:
-        assert_on_disk(Path(source))
-        replaced(source, target)
-
-    monkeypatch.setattr(os, "fsync", watched_fsync)
-    monkeypatch.setattr(os, "replace", watched_replace)
-    monkeypatch.setattr(Path, "rename", watched_rename)
-    store.save(done, trajectory)
-    assert_on_disk(store.root)
 
 
 def test_unfinished_folder_of_a_killed_process_is_ignored(

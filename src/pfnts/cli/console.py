@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import rich.table
 import typer
+from rich.box import HEAVY_HEAD, SIMPLE_HEAD
 from rich.console import Console
 from rich.text import Text
 
@@ -16,6 +18,8 @@ from pfnts.experiments.report.tables import Cell, Table, spread
 
 _WHOLE = 30
 """Characters of a number up to which three of them have room beside a name."""
+_MANY = 8
+"""Columns beyond which lines between them have no room."""
 
 
 class PlainConsole(Console):
@@ -27,10 +31,7 @@ class PlainConsole(Console):
         return super().render_str(visible(text), **options)
 
 
-console = Console()
-"""With markup, for texts of our own only."""
 terminal = PlainConsole()
-"""For everything else."""
 errors = PlainConsole(stderr=True)
 
 
@@ -93,7 +94,10 @@ def leave_with_failures(error: FailedRunsError | None) -> None:
 
 def show(table: Table) -> None:
     """Print a table; what is too wide is folded, never cut off, and an interval stands below its value."""
-    shown = rich.table.Table(title=visible(table.caption))
+    many = len(table.header) > _MANY
+    shown = rich.table.Table(
+        title=visible(table.caption), box=SIMPLE_HEAD if many else HEAVY_HEAD, padding=(0, int(not many))
+    )
     for i, heading in enumerate(table.header):
         # Long names give way first, and numbers only where they are very long themselves.
         whole = i >= table.text_columns and all(len(row[i].text) <= _WHOLE for row in table.rows)
@@ -120,5 +124,6 @@ def regret_table(rows: Sequence[FinalRegret]) -> Table:
 
 
 def _of_the_system(error: OSError) -> str:
-    where = f": {error.filename}" if error.filename else ""
-    return f"{error.strerror or error}{where}"
+    named = error.filename2 or error.filename  # of a rename the second is the one that was asked for
+    remedy = "; make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) and not named else ""
+    return f"{error.strerror or error}{f': {named}' if named else ''}{remedy}"

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from pfnts import backbones
 from pfnts.backbones import Backbone
-from pfnts.cli.console import console, plain_errors
+from pfnts.cli.console import plain_errors, say, show, terminal
 from pfnts.cli.devices import check_device
 from pfnts.experiments import BackboneScore, score_backbone
 from pfnts.experiments.backbone_scores import SIZES, HeldOut, planned
+from pfnts.experiments.files import write_file
 from pfnts.experiments.heldout_functions import FUNCTIONS
 from pfnts.experiments.real_tables import TABLES
+from pfnts.experiments.report.tables import Cell, Table, csv_text, markdown
 
 HEADINGS = ("n", "R2", "±", "ref.", "CRPS", "least", "90 %", "95 % mean", "level", "shape", "s")
 NOTES = (
@@ -83,52 +82,31 @@ def evaluate_backbone(
             draws=draws,
             seed=seed,
         )
-    console.print(score_table(scores, title=f"{name}, {draws} draws, seed {seed}"))
+    table = score_table(scores, title=f"{name}, {draws} draws, seed {seed}")
+    show(table)
     for note in NOTES:
-        console.print(note, style="dim")
+        say(note, style="dim")
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_csv(scores, out.with_name(f"{out.name}.csv"))
-        markdown = out.with_name(f"{out.name}.md")
-        markdown.write_text(
-            score_markdown(scores, title=f"{name}, {draws} draws, seed {seed}"), encoding="utf-8"
-        )
-        console.print(f"Written to [bold]{out}.csv[/] and [bold]{out}.md[/].")
+        with plain_errors(OSError):
+            names = [field.name for field in fields(BackboneScore)]
+            listed = [[getattr(row, each) for each in names] for row in scores]
+            write_file(out.with_name(f"{out.name}.csv"), csv_text(names, listed, digits=6))
+            write_file(out.with_name(f"{out.name}.md"), score_markdown(table))
+        say(f"Written to {out}.csv and {out}.md.")
 
 
 def score_table(scores: Sequence[BackboneScore], *, title: str) -> Table:
-    """Scores for a terminal."""
-    table = Table(title=title, box=SIMPLE_HEAD, padding=0)
-    table.add_column("function", no_wrap=True)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right")
-    for i, row in enumerate(scores):
-        first = i == 0 or scores[i - 1].function != row.function
-        if first and i:
-            table.add_section()
-        table.add_row(row.function if first else "", *_cells(row))
-    return table
+    """A row for each function and size."""
+    rows = tuple(tuple(map(Cell, (row.function, *_cells(row)))) for row in scores)
+    return Table(title, ("function", *HEADINGS), rows)
 
 
-def score_markdown(scores: Sequence[BackboneScore], *, title: str) -> str:
-    """Scores as a Markdown page."""
+def score_markdown(table: Table) -> str:
+    """Scores as a Markdown page, with what the columns and the functions are."""
     known: dict[str, HeldOut] = {**FUNCTIONS, **TABLES}
-    lines = [f"# {title}", "", *(f"{note}\n" for note in NOTES)]
-    lines += [f"| function | {' | '.join(HEADINGS)} |", "|---" + "|---:" * len(HEADINGS) + "|"]
-    lines += [f"| {row.function} | {' | '.join(_cells(row))} |" for row in scores]
-    lines += [
-        "",
-        *(f"- {name}: {known[name].description}" for name in dict.fromkeys(s.function for s in scores)),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def write_csv(scores: Sequence[BackboneScore], path: Path) -> None:
-    """Write one row for each function and size."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(BackboneScore)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in scores)
+    functions = dict.fromkeys(row[0].text for row in table.rows)
+    about = [f"- {name}: {known[name].description}" for name in functions]
+    return "\n".join([markdown(table), *(f"{note}\n" for note in NOTES), *about, ""])
 
 
 def _cells(row: BackboneScore) -> list[str]:
@@ -159,7 +137,7 @@ def _scored_with_bar(
 ) -> list[BackboneScore]:
     tasks = planned(functions, sizes, draws=draws)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=terminal, transient=True) as progress:
         bar = progress.add_task("", total=draws * sum(_work(function, size) for function, size in tasks))
         before = 0.0
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pfnts.cli.console import console, plain_errors
+from pfnts.cli.console import plain_errors, say
 from pfnts.cli.serve import Data, Database
 
 
@@ -40,5 +40,5 @@ def export(
                     file.writelines(exports.csv_lines(store, state, group=group))  # type: ignore[arg-type]
         finally:
             store.close()
-    console.print(f"Written to [bold]{path}[/]. Evaluate policies on it with:", highlight=False)
-    console.print(exports.command(state, str(path)), highlight=False, markup=False, soft_wrap=True)
+    say(f"Written to {path}. Evaluate policies on it with:")
+    say(exports.command(state, str(path)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from pfnts.cli.console import console, plain_errors
+from pfnts.cli.console import plain_errors, say, terminal
 from pfnts.cli.serve import Data, Database
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def show(data: Data = Path("pfnts-data"), database: Database = None) -> None:
         table.add_row(
             key.id, key.name, key.role, key.experiment or "all", _day(key.created), _day(key.revoked)
         )
-    console.print(table)
+    terminal.print(table)
 
 
 @keys.command()
@@ -67,7 +67,7 @@ def revoke(
         store.close()
         if not known:
             raise ValueError(f"id must be that of a valid key, got {id!r}; see pfnts keys list")
-    console.print(f"Revoked {id}.", highlight=False)
+    say(f"Revoked {id}.")
 
 
 def _opened(data: Path, database: str | None) -> Store:

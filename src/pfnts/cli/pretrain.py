@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from pfnts.cli.console import console, plain_errors
+from pfnts.cli.console import plain_errors, say, terminal
 from pfnts.cli.devices import check_device
+from pfnts.experiments.files import folder_at
 
 if TYPE_CHECKING:
     # At run time the network is imported by the command itself: it brings PyTorch, which takes seconds.
@@ -69,6 +70,7 @@ def pretrain(
 
     with plain_errors(ValueError):
         check_device(device)
+        folder_at(out, name="--out")
         recipe, architecture = settings(
             seconds=seconds,
             learning_rate=learning_rate,
@@ -84,7 +86,7 @@ def pretrain(
                 f"--seconds must exceed the {before['seconds']:.0f} s already spent in {out}, got {seconds:g}"
             )
     if before["step"]:
-        console.print(f"Going on from step {before['step']:,} after {before['seconds']:,.0f} s.")
+        say(f"Going on from step {before['step']:,} after {before['seconds']:,.0f} s.")
     try:
         network = _trained(
             out,
@@ -100,7 +102,7 @@ def pretrain(
         )
     except KeyboardInterrupt:
         kept = so_far(out, architecture)
-        console.print(f"Stopped. {kept['step']:,} steps are kept in {out}; the same command goes on.")
+        say(f"Stopped. {kept['step']:,} steps are kept in {out}; the same command goes on.")
         raise typer.Exit(130) from None
     after = so_far(out, architecture)
     about = {"steps": str(after["step"]), "seconds": f"{after['seconds']:.0f}", "seed": str(seed)}
@@ -108,9 +110,9 @@ def pretrain(
         export_weights(network, out / "weights.safetensors", about=about)
     write_log(after["log"], out / "log.csv", sizes=sizes)
     megabytes = (out / "weights.safetensors").stat().st_size / 1e6
-    console.print(
-        f"{after['step']:,} steps in {after['seconds']:,.0f} s. [bold]{out}/weights.safetensors[/] "
-        f"({megabytes:.1f} MB) and [bold]{out}/log.csv[/] are written."
+    say(
+        f"{after['step']:,} steps in {after['seconds']:,.0f} s. {out}/weights.safetensors "
+        f"({megabytes:.1f} MB) and {out}/log.csv are written."
     )
 
 
@@ -132,12 +134,12 @@ def _trained(
     from pfnts.experiments.training_scores import training_scores
 
     columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=terminal, transient=True) as progress:
         bar = progress.add_task("first steps", total=recipe.seconds, completed=int(already))
 
         def report(row: dict[str, Any]) -> None:
             progress.update(bar, completed=row["seconds"], description=f"step {row['step']:,}")
-            console.print(in_words(row), highlight=False)
+            say(in_words(row))
 
         return pretraining.pretrain(
             out,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pfnts.cli.console import console, plain_errors
+from pfnts.cli.console import plain_errors, say
 
 Data = Annotated[Path, typer.Option(help="Folder of the SQLite store.")]
 Database = Annotated[
@@ -38,7 +38,7 @@ def serve(
 
         def started(number: int) -> None:
             where = f"[{host}]" if ":" in host else host
-            console.print(f"Serving on [bold]http://{where}:{number}[/]. Ctrl-C stops.", highlight=False)
+            say(f"Serving on http://{where}:{number}. Ctrl-C stops.")
 
         settings = Settings(data, database, host, port, Limits(timeout=timeout, queue=queue))
         run(settings, started=started)

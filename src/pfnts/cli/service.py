@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from pfnts.cli.console import console, plain_errors
+from pfnts.cli.console import plain_errors, say
 from pfnts.cli.serve import Data, Database
 
 service = typer.Typer(no_args_is_help=True, help="Looking after the store of the decision service.")
@@ -29,13 +29,8 @@ def check(data: Data = Path("pfnts-data"), database: Database = None) -> None:
         store.close()
     for finding in findings:
         verdict = "consistent" if finding.problem is None else f"NOT consistent: {finding.problem}"
-        console.print(
-            f"{finding.experiment}: {finding.records:,} records, {finding.decisions:,} decisions, {verdict}",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
+        say(f"{finding.experiment}: {finding.records:,} records, {finding.decisions:,} decisions, {verdict}")
     if not findings:
-        console.print("There is no experiment in the store.")
+        say("There is no experiment in the store.")
     if any(finding.problem is not None for finding in findings):
         raise typer.Exit(1)

@@ -25,7 +25,7 @@ def write_file(path: Path, content: bytes | str) -> Path:
     ...     write_file(Path(folder) / "new" / "a.txt", "whole").read_text()
     'whole'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     # Beside its final place, because a rename is atomic only within one file system.
     handle, temporary = tempfile.mkstemp(prefix=UNFINISHED, dir=path.parent)
     try:
@@ -39,6 +39,14 @@ def write_file(path: Path, content: bytes | str) -> Path:
         Path(temporary).unlink(missing_ok=True)
     sync(path.parent)
     return path
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, and put their names on the disk."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync(each.parent)
 
 
 def tidy(folder: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.experiments.files import UNFINISHED, folder_at, sync, write_file
+from pfnts.experiments.files import UNFINISHED, folder_at, make_folder, sync, write_file
 from pfnts.experiments.jobs import FORMAT, Job
 from pfnts.experiments.provenance import provenance
 from pfnts.experiments.simulations import RunSpec
@@ -127,7 +127,7 @@ class RunStore:
             ) from error
 
     def _save(self, job: Job, about: dict[str, Any], arrays: bytes) -> None:
-        self.root.mkdir(parents=True, exist_ok=True)
+        make_folder(self.root)
         # Beside its final place, because a rename is atomic only within one file system.
         temporary = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=self.root))
         try:

@@ -118,8 +118,8 @@ def latex(table: Table) -> str:
     return "\n".join(lines)
 
 
-def csv_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Write rows as CSV: floats with four decimals, nothing for what is unknown.
+def csv_text(header: Sequence[str], rows: Sequence[Sequence[object]], *, digits: int = 4) -> str:
+    """Write rows as CSV: floats with so many decimals, nothing for what is unknown.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def csv_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([[_plain(value) for value in row] for row in rows])
+    writer.writerows([[_plain(value, digits) for value in row] for row in rows])
     return buffer.getvalue()
 
 
@@ -159,9 +159,9 @@ def spread(mean: float, error: float | None) -> str:
     return f"{number(mean)} ± {number(error, like=mean)}"
 
 
-def _plain(value: object) -> object:
+def _plain(value: object, digits: int) -> object:
     if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.4f}"
+        return "" if math.isnan(value) else f"{value:.{digits}f}"
     return "" if value is None else value
 
 
