@@ -11,7 +11,7 @@ import torch
 from numpy.random import Generator
 
 from pfnts.backbones import LinearBackbone, Question
-from pfnts.backbones.embedded import EmbeddedBackbone, asking
+from pfnts.backbones.embedded import EmbeddedBackbone, asking, growth
 from pfnts.backbones.embedded.asking import answer
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalPFN
@@ -137,3 +137,31 @@ def test_threads_get_the_answers_of_one(small_network: CausalPFN, rng: Generator
 def test_device_that_is_not_there_is_named(device: str) -> None:
     with pytest.raises(ValueError, match=f"device must be one that works here, such as cpu, got '{device}'"):
         EmbeddedBackbone(device=device)
+
+
+@pytest.mark.parametrize("cells", [100, 10_000])
+def test_histories_that_pass_as_one_tensor_say_the_same_up_to_rounding(
+    small_network: CausalPFN, monkeypatch: pytest.MonkeyPatch, cells: int
+) -> None:
+    def said() -> list[np.ndarray]:
+        rng = np.random.default_rng(0)
+        lengths, widths = (20, 33, 90, 200, 301), (3, 3, 2, 3, 2)
+        tables = [rng.standard_normal((n + 60, p)) for n, p in zip(lengths, widths, strict=True)]
+        sequences = [EmbeddedSequence(small_network, X[:-60], X[:-60, 0]) for X in tables]
+        found = []
+        for step in range(0, 60, 20):  # they grow, and are asked about the past as well
+            asked = [
+                Question(s, X[-9:], (s.size, s.size // 2), (0.5,))
+                for s, X in zip(sequences, tables, strict=True)
+            ]
+            found += [part for answered in answer(small_network, asked) for part in vars(answered).values()]
+            for sequence, X, n in zip(sequences, tables, lengths, strict=True):
+                rows = X[n + step : n + step + 20]
+                sequence.append(rows, rows[:, 0])
+        return found
+
+    alone = said()
+    monkeypatch.setitem(growth.CELLS_AT_ONCE, "cpu", cells)
+    monkeypatch.setitem(asking.FEW_QUERIES, "cpu", 4096)
+    for one, other in zip(alone, said(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)

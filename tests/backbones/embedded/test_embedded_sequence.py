@@ -7,9 +7,9 @@ import pytest
 import torch
 from numpy.random import Generator
 
-from pfnts.backbones.embedded import EmbeddedBackbone
+from pfnts.backbones.embedded import EmbeddedBackbone, growth
 from pfnts.backbones.embedded import sequence as module
-from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
+from pfnts.backbones.embedded.cache import Cache, Piece, attention, tail_ends
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
@@ -83,13 +83,13 @@ def test_a_row_of_a_tail_takes_one_pass(small_network: CausalPFN, rng: Generator
 def entered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Rows of every piece that enters a cache."""
     rows: list[int] = []
-    run = Cache._pass
+    run = growth._pass
 
-    def counted(self: Cache, pieces: list, cores: Cores) -> None:
-        rows.extend(piece.cells.shape[1] for piece in pieces)
-        run(self, pieces, cores)
+    def counted(network: CausalPFN, stacks: list[list[Piece]], cores: Cores) -> None:
+        rows.extend(piece.cells.shape[1] for stack in stacks for piece in stack)
+        run(network, stacks, cores)
 
-    monkeypatch.setattr(Cache, "_pass", counted)
+    monkeypatch.setattr(growth, "_pass", counted)
     return rows
 
 
@@ -165,7 +165,7 @@ def test_interrupted_question_leaves_later_answers_alike(
         return attention(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr("pfnts.backbones.embedded.cache.attention", failing)
+        patched.setattr("pfnts.backbones.embedded.growth.attention", failing)
         with pytest.raises(KeyboardInterrupt):
             sequence.means(Q, [31, 101, 200])
     np.testing.assert_array_equal(sequence.means(Q, [31, 101, 200]), expected)

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from pfnts.backbones.base import Matrix, Prediction, Question, Vector
 from pfnts.backbones.checks import check_question
 from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
 from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.growth import grow
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
 from pfnts.backbones.embedded.pretraining import quantile_levels
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 QUERIES_AT_ONCE = {"cpu": 64, "cuda": 4096, "mps": 4096}
 """Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
-FEW_QUERIES = 8
+FEW_QUERIES = {"cpu": 8, "cuda": 4096, "mps": 4096}
 """Up to as many, a pass consists of small operations: histories and prefixes are better asked together."""
 CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
@@ -37,7 +39,7 @@ def answer(network: CausalPFN, questions: Sequence[Question]) -> list[Prediction
     """Answer questions about histories held by one network.
 
     An answer does not depend on what else is asked in the call, but for the rounding of single precision
-    where up to eight queries share a pass with others.
+    where few queries share a pass with others.
     """
     checked = [_Checked.of(question) for question in questions]
     with _ONE_AT_A_TIME, torch.inference_mode():
@@ -49,12 +51,13 @@ def answer(network: CausalPFN, questions: Sequence[Question]) -> list[Prediction
             for asked in checked:
                 if asked.sizes and len(asked.x):
                     largest[asked.sequence] = max(largest.get(asked.sequence, 0), *asked.sizes)
-            for sequence, size in largest.items():
-                sequence.work_ahead(size, cores)
+            grow(network, [sequence.work_ahead(size) for sequence, size in largest.items()], cores)
             prefixes = [p for asked in checked for p in asked.prefixes()]
             for wave in in_waves(prefixes):
+                sizes: dict[EmbeddedSequence, list[int]] = {}
                 for prefix in wave:
-                    prefix.asked.sequence.reach(prefix.size, cores)
+                    sizes.setdefault(prefix.asked.sequence, []).append(prefix.size)
+                grow(network, [sequence.reach(each) for sequence, each in sizes.items()], cores)
                 _ask(network, wave, cores, kind)
     return [asked.prediction() for asked in checked]
 
@@ -124,16 +127,16 @@ class _Prefix:
         """Take what the network said about parts of the queries."""
         scale, centre = self.cache.y_scale, self.cache.y_centre
         mean, quantiles = (
-            np.clip(torch.cat(out).double().cpu().numpy() * scale + centre, -_LARGEST, _LARGEST)
+            np.clip(torch.cat(out).double().numpy() * scale + centre, -_LARGEST, _LARGEST)
             for out in zip(*[(part.mean, part.quantiles) for part in parts], strict=True)
         )
-        sd = torch.cat([part.log_sd for part in parts]).double().exp().cpu().numpy() * scale
+        sd = torch.cat([part.log_sd for part in parts]).double().exp().numpy() * scale
         self.asked.said[self.size] = _Said(mean, quantiles, sd)
 
 
 @dataclass(frozen=True)
 class _Output:
-    """What the network says about some queries, in units of the cache."""
+    """What the network says about some queries, in units of the cache; on the CPU."""
 
     mean: Tensor
     quantiles: Tensor
@@ -153,16 +156,17 @@ class _Slice:
 
 def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
     """Group prefixes so that a cache can hold the tails of all that are in a group at the same time."""
-    waves: list[list[_Prefix]] = []
+    by_cache: dict[Cache, list[list[_Prefix]]] = {}
     for prefix in sorted(prefixes, key=lambda prefix: prefix.size):
-        if not waves or not all(_together(earlier, prefix) for earlier in waves[-1]):
-            waves.append([])
-        waves[-1].append(prefix)
-    return waves
+        own = by_cache.setdefault(prefix.cache, [[]])
+        if not all(_together(earlier, prefix) for earlier in own[-1]):
+            own.append([])
+        own[-1].append(prefix)
+    return [[p for part in wave for p in part] for wave in zip_longest(*by_cache.values(), fillvalue=[])]
 
 
 def _together(earlier: _Prefix, prefix: _Prefix) -> bool:
-    if earlier.cache is not prefix.cache or earlier.size % prefix.cache.piece == 0:
+    if earlier.size % prefix.cache.piece == 0:
         return True
     start = prefix.size - prefix.size % prefix.cache.piece
     return earlier.size in tail_ends(start, prefix.size)
@@ -183,20 +187,32 @@ def _ask(network: CausalPFN, prefixes: list[_Prefix], cores: Cores, kind: str) -
     alone: list[_Slice] = []
     batches: dict[int, list[_Slice]] = {}  # by the number of columns
     for parts in cut.values():
-        if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES:
+        if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES[kind]:
             batches.setdefault(parts[0].shown.shape[1], []).append(parts[0])
         else:
             alone += parts
     said: dict[_Slice, _Output] = {}
     for width, batch in batches.items():
-        at_once = max(1, CELLS_AT_ONCE[kind] // (width * FEW_QUERIES))
-        for i in range(0, len(batch), at_once):
-            said |= zip(batch[i : i + at_once], _pass(network, batch[i : i + at_once], cores), strict=True)
+        for few in _cut(batch, CELLS_AT_ONCE[kind] // width):
+            said |= zip(few, _pass(network, few, cores), strict=True)
     if alone:
         outputs = cores.each(lambda part: _pass(network, [part], Cores())[0], alone)
         said |= zip(alone, outputs, strict=True)
     for prefix, parts in cut.items():
         prefix.tell([said[part] for part in parts])
+
+
+def _cut(slices: list[_Slice], queries: int) -> list[list[_Slice]]:
+    """Cut slices into batches of at most so many queries, or of one slice."""
+    batches: list[list[_Slice]] = []
+    room = 0
+    for part in slices:
+        if len(part.shown) > room:
+            batches.append([])
+            room = queries
+        batches[-1].append(part)
+        room -= len(part.shown)
+    return batches
 
 
 def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Output]:
@@ -226,5 +242,5 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     h = (network.readout(h) + network.target.unknown + network.base_prediction(base_predictions))[:, :, None]
     for block in network.in_context:
         h = attend(block, h)
-    said = [out.split(lengths) for out in network.head(h[0, :, 0], base_predictions[0])]
+    said = [out.cpu().split(lengths) for out in network.head(h[0, :, 0], base_predictions[0])]
     return [_Output(*out) for out in zip(*said, strict=True)]

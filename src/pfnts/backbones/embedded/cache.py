@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pfnts.backbones.embedded.columns import ColumnReduction
-from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.regressions import Regressions
@@ -81,19 +80,19 @@ class Cache:
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
         start = network.cells.start_row(self.identity)  # (1, 1, P, c)
         told = torch.zeros(1, 1, network.architecture.row, device=device)
-        self._pass([_Piece(start, told, self._place(0, 1, before=None))], Cores())
+        self._start = [Piece(start, told, self._place(0, 1, before=None), self._held)]
 
     def show(self, X: Array) -> Tensor:
         """Contexts as the network sees them, (m, P)."""
         return self._views[0].contexts(X).float()
 
-    def reach(self, size: int, X: Array, y: Array, cores: Cores) -> None:
+    def reach(self, size: int, X: Array, y: Array) -> Growth:
         """Make ready to answer after ``size`` rows of the history X (n, P), y (n,)."""
         whole = size - size % self.piece
         while self.rows < whole:
-            self.extend(min(whole, self.rows + self._at_once), X, y, cores)
+            yield from self.extend(min(whole, self.rows + self._at_once), X, y)
         if not self.holds(size):
-            self._reach_tail(size, X, y)
+            yield from self._reach_tail(size, X, y)
 
     def holds(self, size: int) -> bool:
         """Whether it can answer after ``size`` rows as it is."""
@@ -101,11 +100,12 @@ class Cache:
             return size <= self.rows
         return size in [end for end, _ in self._tail]
 
-    def extend(self, size: int, X: Array, y: Array, cores: Cores) -> None:
+    def extend(self, size: int, X: Array, y: Array) -> Growth:
         """Enter whole pieces of the history, up to ``size`` rows."""
         regressions, ends = self._regressions.fork(), range(self.rows + self.piece, size + 1, self.piece)
-        self._pass([self._known(end - self.piece, end, X, y, regressions, None) for end in ends], cores)
-        self.rows, self._regressions = size, regressions
+        pieces = [self._known(end - self.piece, end, X, y, regressions, None) for end in ends]
+        yield [*self._start, *pieces]
+        self._start, self.rows, self._regressions = [], size, regressions
 
     def base_predictions(self, X: Array, size: int) -> Tensor:
         """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, base predictions)."""
@@ -122,7 +122,7 @@ class Cache:
         """Where the start row stands; a tail lies before it, the other rows behind."""
         return self.piece - 1
 
-    def _reach_tail(self, size: int, X: Array, y: Array) -> None:
+    def _reach_tail(self, size: int, X: Array, y: Array) -> Growth:
         """Enter the rows after the last whole piece of a prefix."""
         start = size - size % self.piece
         ends = tail_ends(start, size)
@@ -132,7 +132,8 @@ class Cache:
         del self._tail[1 + common :]
         for end in ends[common:]:
             last, regressions = self._tail[-1][0], self._tail[-1][1].fork()
-            self._pass([self._known(last, end, X, y, regressions, start)], Cores())
+            yield [*self._start, self._known(last, end, X, y, regressions, start)]
+            self._start = []
             self._tail.append((end, regressions))
 
     def _regressions_at(self, size: int, X: Array, y: Array) -> Regressions:
@@ -151,13 +152,13 @@ class Cache:
 
     def _known(
         self, begin: int, end: int, X: Array, y: Array, regressions: Regressions, start: int | None
-    ) -> _Piece:
+    ) -> Piece:
         """Rows from ``begin`` to ``end``, a whole piece or one of the tail that begins at ``start``."""
         network, X, y = self._network, X[begin:end], y[begin:end]
         target = self._views[0].targets(y)[None].float()
         cells = network.cells(self.show(X)[None], self.identity) + network.cells.target(target)[:, :, None]
         told = network.target(target) + network.base_prediction(self._tell(X, y, regressions))
-        return _Piece(cells, told, self._place(begin + 1, end + 1, before=start))
+        return Piece(cells, told, self._place(begin + 1, end + 1, before=start), self._held)
 
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
         """Where tokens at positions ``begin`` to ``end`` stand; in the tail if it begins ``before`` them."""
@@ -168,30 +169,6 @@ class Cache:
         at = self._front - (end - 1 - before)
         seen = self._front + 1 + before
         return _Place(position, at, at, seen, _mask(count, 0, seen - at - count, self._device))
-
-    def _pass(self, pieces: list[_Piece], cores: Cores) -> None:
-        """Pass data tokens through the network, keeping the keys and values of each block."""
-        network, places, h = self._network, [piece.place for piece in pieces], [p.cells for p in pieces]
-
-        def attend(block: CausalBlock, then: Callable[[Tensor], Tensor]) -> None:
-            def ask(i: int) -> tuple[Tensor, Tensor, Tensor]:
-                normed = block.norm(h[i])
-                return *block.keys_values(normed), block.queries(normed, places[i].position)
-
-            def see(i: int) -> Tensor:
-                key, value = held.view(places[i].begin, places[i].end)
-                return then(block.finish(h[i], attention(asked[i][2], key, value, places[i].mask)))
-
-            held, asked = self._held[block], cores.each(ask, range(len(h)))
-            for place, (key, value, _) in zip(places, asked, strict=True):
-                held.write(place.at, key, value)
-            h[:] = cores.each(see, range(len(h)))
-
-        for column, across in zip(network.columns, network.across, strict=True):
-            attend(column, across)
-        h = cores.each(lambda i: (network.readout(h[i]) + pieces[i].told)[:, :, None], range(len(h)))
-        for block in network.in_context:
-            attend(block, lambda h: h)
 
 
 class View:
@@ -248,7 +225,7 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """Data tokens before the first block."""
 
     cells: Tensor
@@ -256,6 +233,12 @@ class _Piece:
     told: Tensor
     """(1, m, d), what a row's token is told beside its cells."""
     place: _Place
+    held: dict[CausalBlock, KeyValues]
+    """Where the keys and values of each block are kept."""
+
+
+Growth = Iterator[list[Piece]]
+"""Work on a cache, step by step: each gives the pieces that must pass through the network before the next."""
 
 
 class KeyValues:

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from pfnts.backbones.base import Prediction, PredictiveSequence, Question
 from pfnts.backbones.checks import check_keep, check_rows
 from pfnts.backbones.embedded.asking import answer
-from pfnts.backbones.embedded.cache import SMALLEST_BASIS, Cache
-from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.cache import SMALLEST_BASIS, Cache, Growth
 from pfnts.backbones.embedded.model import CausalPFN
 
 LARGEST_BASIS = 2048
@@ -79,11 +78,12 @@ class EmbeddedSequence(PredictiveSequence):
         self._used[basis] = self._questions
         return self._made(basis)
 
-    def reach(self, size: int, cores: Cores) -> None:
-        """Make ready to answer after ``size`` rows."""
-        self.cache_of(size).reach(size, self._X, self._y, cores)
+    def reach(self, sizes: Sequence[int]) -> Growth:
+        """Make ready to answer after each of ``sizes`` rows, in increasing order."""
+        for size in sizes:
+            yield from self.cache_of(size).reach(size, self._X, self._y)
 
-    def work_ahead(self, asked: int, cores: Cores) -> None:
+    def work_ahead(self, asked: int) -> Growth:
         """Do a share of what later questions will need, after a question about ``asked`` rows.
 
         One piece of the rows that wait, and as much of the next cache as rows have come on the way to it.
@@ -98,13 +98,13 @@ class EmbeddedSequence(PredictiveSequence):
         if basis in self._caches:
             cache = self._made(basis)
             if cache.rows + cache.piece <= n:
-                cache.extend(cache.rows + cache.piece, self._X, self._y, cores)
+                yield from cache.extend(cache.rows + cache.piece, self._X, self._y)
         if basis < LARGEST_BASIS and n >= 2 * basis:
             self._used[2 * basis] = self._questions
             cache = self._made(2 * basis)
             due = min(n, 5 * (n - 2 * basis))  # all 2.5 times the basis when it takes over
             while cache.rows + cache.piece <= due:
-                cache.extend(cache.rows + cache.piece, self._X, self._y, cores)
+                yield from cache.extend(cache.rows + cache.piece, self._X, self._y)
 
     def _made(self, basis: int) -> Cache:
         if basis not in self._caches:

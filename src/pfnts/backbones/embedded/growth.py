@@ -1,0 +1,82 @@
+"""Rows on their way into the caches of many histories, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from pfnts.backbones.embedded.cache import Growth, Piece, attention
+from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
+
+CELLS_AT_ONCE = {"cpu": None, "cuda": 262_144, "mps": 65_536}
+"""Cells of pieces that pass as one tensor. On a CPU each piece passes by itself: a core can take it, and what
+is kept of a row does not depend on what else is entered, not even in the last bit. Elsewhere the last bit is
+given up for larger operations."""
+
+
+def grow(network: CausalPFN, growths: Iterable[Growth], cores: Cores) -> None:
+    """Work on several caches until all are done; what is due in each passes through the network together."""
+    running = list(growths)
+    while running:
+        steps = [(growth, next(growth, None)) for growth in running]
+        running = [growth for growth, pieces in steps if pieces is not None]
+        for batch in _batches([piece for _, pieces in steps for piece in pieces or ()]):
+            _pass(network, batch, cores)
+
+
+def _batches(pieces: Sequence[Piece]) -> list[list[list[Piece]]]:
+    """Cut pieces into passes, and each of them into stacks that are one tensor.
+
+    A piece comes no earlier than those of its cache before it, whose keys it sees.
+    """
+    if not pieces:
+        return []
+    at_once = CELLS_AT_ONCE[pieces[0].cells.device.type]
+    if at_once is None:
+        return [[[piece] for piece in pieces]]
+    batches: list[list[list[Piece]]] = []
+    width, room = 0, 0
+    for piece in sorted(pieces, key=lambda piece: piece.cells.shape[2]):
+        if piece.cells.shape[2] != width or room < piece.cells.shape[1]:
+            width = piece.cells.shape[2]
+            room = max(piece.cells.shape[1], at_once // width)
+            batches.append([[]])
+        batches[-1][0].append(piece)
+        room -= piece.cells.shape[1]
+    return batches
+
+
+def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -> None:
+    """Pass data tokens through the network, keeping the keys and values of each block."""
+    lengths = [[piece.cells.shape[1] for piece in stack] for stack in stacks]
+    positions = [torch.cat([piece.place.position for piece in stack]) for stack in stacks]
+    every = range(len(stacks))
+    h = [torch.cat([piece.cells for piece in stack], 1) for stack in stacks]
+
+    def attend(block: CausalBlock, then: Callable[[Tensor], Tensor]) -> None:
+        def ask(i: int) -> tuple[Tensor, Tensor, Tensor]:
+            normed = block.norm(h[i])
+            return *block.keys_values(normed), block.queries(normed, positions[i])
+
+        def see(i: int) -> Tensor:
+            seen = []
+            for piece, query in zip(stacks[i], asked[i][2].split(lengths[i], 2), strict=True):
+                key, value = piece.held[block].view(piece.place.begin, piece.place.end)
+                seen.append(attention(query, key, value, piece.place.mask))
+            return then(block.finish(h[i], torch.cat(seen, 2)))
+
+        asked = cores.each(ask, every)
+        for stack, length, (key, value, _) in zip(stacks, lengths, asked, strict=True):
+            for piece, *new in zip(stack, key.split(length, 2), value.split(length, 2), strict=True):
+                piece.held[block].write(piece.place.at, *new)
+        h[:] = cores.each(see, every)
+
+    for column, across in zip(network.columns, network.across, strict=True):
+        attend(column, across)
+    told = [torch.cat([piece.told for piece in stack], 1) for stack in stacks]
+    h = cores.each(lambda i: (network.readout(h[i]) + told[i])[:, :, None], every)
+    for block in network.in_context:
+        attend(block, lambda h: h)
