@@ -11,10 +11,16 @@ from pfnts.cli.devices import check_device
 from pfnts.experiments import engines
 
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Runs at a time, a core each; all cores when left out.")
+    int | None,
+    typer.Option(min=1, help="Runs at a time, a core each; all cores when left out, 40 in lockstep."),
 ]
 EngineName = Annotated[
-    str, typer.Option("--engine", help="Who makes the runs: **local** processes or a **ray** cluster.")
+    str | None,
+    typer.Option(
+        "--engine",
+        help="Who makes the runs: **local** processes; one process that plays many in **lockstep**, which "
+        "suits a GPU and is the default there; or a **ray** cluster.",
+    ),
 ]
 Address = Annotated[
     str | None,
@@ -23,8 +29,7 @@ Address = Annotated[
 Device = Annotated[
     str,
     typer.Option(
-        help="Where pfn-ts computes, such as cuda, if its backbone can; all workers share a GPU. Other "
-        "policies stay on the CPU."
+        help="Where pfn-ts computes, such as cuda, if its backbone can. Other policies stay on the CPU."
     ),
 ]
 Data = Annotated[
@@ -33,8 +38,11 @@ Data = Annotated[
 ]
 
 
-def chosen_engine(name: str, *, workers: int | None, address: str | None, device: str) -> engines.Engine:
+def chosen_engine(
+    name: str | None, *, workers: int | None, address: str | None, device: str
+) -> engines.Engine:
     """Make the engine, and check the device where it is this machine's."""
+    name = name or ("local" if device.startswith("cpu") else "lockstep")
     engine = engines.make(name, workers=workers, address=address)
     if address is None:
         check_device(device)  # of a cluster elsewhere the engine asks

@@ -66,7 +66,7 @@ def ope(
         "runs/ope"
     ),
     workers: Workers = None,
-    engine: EngineName = "local",
+    engine: EngineName = None,
     address: Address = None,
     device: Device = "cpu",
 ) -> None:

@@ -53,7 +53,7 @@ def reproduce(
         bool, typer.Option(help="Draw the figures for papers and slides; the page has curves of its own.")
     ] = True,
     workers: Workers = None,
-    engine: EngineName = "local",
+    engine: EngineName = None,
     address: Address = None,
     device: Device = "cpu",
     data: Data = None,

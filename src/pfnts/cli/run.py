@@ -52,7 +52,7 @@ def run(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder in which finished runs are kept.")] = Path("runs"),
     workers: Workers = None,
-    engine: EngineName = "local",
+    engine: EngineName = None,
     address: Address = None,
     device: Device = "cpu",
     data: Data = None,

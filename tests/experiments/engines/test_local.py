@@ -111,14 +111,14 @@ def test_all_cores_work_when_nothing_is_said() -> None:
     assert LocalEngine().workers == cores() >= 1
 
 
-@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize("engine", ["local", "lockstep", "ray"])
 def test_workers_must_be_positive(engine: str) -> None:
     with pytest.raises(ValueError, match="workers must be a positive integer, got 0"):
         make(engine, workers=0)
 
 
 def test_unknown_engine_is_refused() -> None:
-    with pytest.raises(ValueError, match="engine must be one of local, ray; got 'slurm'"):
+    with pytest.raises(ValueError, match="engine must be one of local, lockstep, ray; got 'slurm'"):
         make("slurm")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 
+from pfnts.backbones import together
 from pfnts.backbones.base import Backbone, Prediction, Question
 from pfnts.backbones.devices import check_device
 from pfnts.backbones.embedded.asking import answer
@@ -54,8 +55,8 @@ class EmbeddedBackbone(Backbone):
         return EmbeddedSequence(self._network, X, y, keep=keep, device=self._device)
 
     def predict(self, questions: Sequence[Question]) -> list[Prediction]:
-        """Answer questions about sequences of this backbone, few queries in one pass for all of them."""
-        return answer(self._network, questions)
+        """Answer questions about sequences of this backbone, with those of others where work is shared."""
+        return together.ask(self._network, answer, questions)
 
 
 def _file(weights: str | Path | None) -> AbstractContextManager[Path]:

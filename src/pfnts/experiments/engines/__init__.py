@@ -1,8 +1,9 @@
-"""Who makes the runs: processes of this machine, or a Ray cluster."""
+"""Who makes the runs: processes of this machine, many side by side in one of them, or a Ray cluster."""
 
 from pfnts.experiments.engines.base import Engine, Listener, UnusableDeviceError
 from pfnts.experiments.engines.cluster import RayEngine
 from pfnts.experiments.engines.local import LocalEngine
+from pfnts.experiments.engines.lockstep import LockstepEngine
 from pfnts.experiments.engines.registry import make
 
-__all__ = ["Engine", "Listener", "LocalEngine", "RayEngine", "UnusableDeviceError", "make"]
+__all__ = ["Engine", "Listener", "LocalEngine", "LockstepEngine", "RayEngine", "UnusableDeviceError", "make"]

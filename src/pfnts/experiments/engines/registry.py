@@ -5,8 +5,9 @@ from __future__ import annotations
 from pfnts.experiments.engines.base import Engine
 from pfnts.experiments.engines.cluster import RayEngine
 from pfnts.experiments.engines.local import LocalEngine
+from pfnts.experiments.engines.lockstep import LockstepEngine
 
-NAMES = ("local", "ray")
+NAMES = ("local", "lockstep", "ray")
 
 
 def make(name: str, *, workers: int | None = None, address: str | None = None) -> Engine:
@@ -15,9 +16,10 @@ def make(name: str, *, workers: int | None = None, address: str | None = None) -
     Parameters
     ----------
     name
-        "local" for processes of this machine, "ray" for a cluster.
+        "local" for processes of this machine, "lockstep" for runs side by side in one, on a card, "ray" for a
+        cluster.
     workers
-        Runs at a time; as many as there are cores when left out.
+        Runs at a time; as many as there are cores, or 40 in lockstep, when left out.
     address
         Of a running Ray cluster; one is started on this machine when left out.
 
@@ -32,4 +34,4 @@ def make(name: str, *, workers: int | None = None, address: str | None = None) -
         return RayEngine(address=address, workers=workers)
     if address is not None:
         raise ValueError(f'address is of a Ray cluster and needs the engine "ray", got {name!r}')
-    return LocalEngine(workers=workers)
+    return LockstepEngine(workers=workers) if name == "lockstep" else LocalEngine(workers=workers)
