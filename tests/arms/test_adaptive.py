@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from pfnts.arms import Adaptive, ArmModels
 from pfnts.backbones import LinearBackbone, load
-from pfnts.events import History, Observed
+from pfnts.events import ActionSet, History, Observed
 from pfnts.scores import crps
 
 LEVELS = np.arange(1, 100) / 100
@@ -122,7 +122,8 @@ def test_totals_stand_still_after_the_last_switch_time(rng: Generator) -> None:
     )
     plain.advance(part)
     for one, two in zip(
-        *(m.posteriors(history.contexts[:5], [0, 1], SubCLT()) for m in (models, plain)), strict=True
+        *(m.posteriors(history.contexts[:5], ActionSet.of([0, 1]), SubCLT()) for m in (models, plain)),
+        strict=True,
     ):
         np.testing.assert_array_equal(one.mean, two.mean)
         np.testing.assert_array_equal(one.variance, two.variance)

@@ -22,7 +22,7 @@ from pfnts.arms import (
 )
 from pfnts.arms.models import join
 from pfnts.backbones import LinearBackbone
-from pfnts.events import History, Observed
+from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import Predictive, ShrunkSubCLT, SubCLT
 
 BACKBONE = LinearBackbone()
@@ -65,7 +65,7 @@ def test_posteriors_equal_models_refitted_from_scratch(layout: str, rng: Generat
     history, queries = filled(rng, 90), rng.uniform(size=(5, 2))
     grown = models(layout)
     grown.advance(history)
-    for arm, column in enumerate(grown.posteriors(queries, range(ARMS), SubCLT())):
+    for arm, column in enumerate(grown.posteriors(queries, ActionSet.of(range(ARMS)), SubCLT())):
         n = int((history.arms == arm).sum()) if layout == "disjoint" else 90
         size = 2 ** int(np.log2(n))
         means = []
@@ -95,8 +95,8 @@ def test_rows_at_once_equal_rows_one_by_one(layout: str, warmup: int, rng: Gener
         assert at_once.version(arm) == one_by_one.version(arm)
     np.testing.assert_array_equal(at_once.held(range(ARMS)), one_by_one.held(range(ARMS)))
     for fast, slow in zip(
-        at_once.posteriors(queries, range(ARMS), SubCLT()),
-        one_by_one.posteriors(queries, range(ARMS), SubCLT()),
+        at_once.posteriors(queries, ActionSet.of(range(ARMS)), SubCLT()),
+        one_by_one.posteriors(queries, ActionSet.of(range(ARMS)), SubCLT()),
         strict=True,
     ):
         np.testing.assert_array_equal(fast.mean, slow.mean)
@@ -165,7 +165,8 @@ def test_a_posterior_stays_until_its_version_moves(layout: str, rng: Generator) 
         if growing.size < 20:
             continue
         now = [
-            (grown.version(k), c) for k, c in enumerate(grown.posteriors(queries, range(3), ShrunkSubCLT()))
+            (grown.version(k), c)
+            for k, c in enumerate(grown.posteriors(queries, ActionSet.of(range(3)), ShrunkSubCLT()))
         ]
         for old, new in zip(before or [], now, strict=False):
             if old[0] == new[0]:
@@ -187,14 +188,14 @@ def test_arm_without_three_rewards_stands_there_with_all_rewards(rng: Generator)
         grown.advance(history)
         assert grown.version(1) == ("pooled", 8)
         for asked in ([0, 1], [1, 0]):
-            columns = grown.posteriors(np.array([[0.5, 0.0]]), asked, estimator)
+            columns = grown.posteriors(np.array([[0.5, 0.0]]), ActionSet.of(asked), estimator)
             joined = join(columns, coupled=False, own=estimator.own_directions)
             place = asked.index(1)
             assert joined.mean[0, place] == pytest.approx(rewards[:8].mean())
             assert joined.variance[0, place] == pytest.approx(rewards[:8].var(), rel=0.02)
         # Alone, as a prefetch cache asks for it.
-        [alone] = grown.posteriors(np.array([[0.5, 0.0]]), [1], estimator)
-        [known] = grown.posteriors(np.array([[0.5, 0.0]]), [0], estimator)
+        [alone] = grown.posteriors(np.array([[0.5, 0.0]]), ActionSet.of([1]), estimator)
+        [known] = grown.posteriors(np.array([[0.5, 0.0]]), ActionSet.of([0]), estimator)
         assert join([known, alone], coupled=False, own=0).mean.shape == (1, 2)
         assert join([alone, known], coupled=False, own=0).mean.shape == (1, 2)
 
@@ -204,7 +205,7 @@ def test_no_rewards_no_posterior() -> None:
         grown = models(layout)
         grown.advance(History([0, 1, 2]))
         with pytest.raises(ValueError, match="needs at least 3 rewards, got 0"):
-            grown.posteriors(np.array([[0.5, 0.0]]), [0, 1], SubCLT())
+            grown.posteriors(np.array([[0.5, 0.0]]), ActionSet.of([0, 1]), SubCLT())
 
 
 def test_threshold_changes_over_once_the_limit_is_passed(rng: Generator) -> None:
@@ -216,7 +217,9 @@ def test_threshold_changes_over_once_the_limit_is_passed(rng: Generator) -> None
     joint = models("joint")
     joint.advance(growing)
     queries = rng.uniform(size=(4, 2))
-    for one, two in zip(*(m.posteriors(queries, range(3), SubCLT()) for m in (grown, joint)), strict=True):
+    for one, two in zip(
+        *(m.posteriors(queries, ActionSet.of(range(3)), SubCLT()) for m in (grown, joint)), strict=True
+    ):
         np.testing.assert_array_equal(one.mean, two.mean)
     early = models(Threshold(limit=0))
     early.advance(filled(rng, 1))

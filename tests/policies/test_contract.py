@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pfnts.arms import Features
 from pfnts.environments import Environment
 from pfnts.events.event import to_dict
 from pfnts.policies import Decision, Policy, make
@@ -32,6 +33,8 @@ class Case:
     """How many seeds the learning check takes in a row; fewer only where a run takes seconds."""
     draws: int = 2000
     """Decisions in the comparison of propensities with frequencies."""
+    features: Any = None
+    """Those of an arm that is added; with them warm-up is pooled, none is cold alone."""
     library: str = ""
     """Module without which it is left out: one that is built from source may be missing."""
     weighs: bool = False
@@ -54,6 +57,17 @@ def linear(**options: Any) -> Callable[[Any], Policy]:
     return lambda arms: make("pfn-ts", arms=arms, backbone="linear", **options)
 
 
+def by_features(**options: Any) -> Callable[[Any], Policy]:
+    """Arms told apart by two features, one of which says nothing."""
+
+    def of(arms: Any) -> Policy:
+        labels = range(arms) if isinstance(arms, int) else arms
+        features = {label: {"place": i, "kind": "ab"[i % 2]} for i, label in enumerate(labels)}
+        return make("pfn-ts", arms=features, backbone="linear", **options)
+
+    return of
+
+
 CASES = [
     Case("uniform", lambda arms: make("uniform", arms=arms), learns=False),
     Case("pfn-ts adaptive", linear(), seeds=8),
@@ -66,6 +80,13 @@ CASES = [
     Case("pfn-ts exploring", linear(explore=0.1), seeds=5),
     Case("pfn-ts limited", linear(holdout=0.05, max_share=0.9), seeds=5),
     Case("pfn-ts predictive", linear(estimator="predictive"), seeds=5),
+    Case("pfn-ts features", by_features(), seeds=5, features={"place": 9, "kind": "c"}),
+    Case(
+        "pfn-ts features and identity",
+        by_features(encoding=Features(identity=True)),
+        seeds=5,
+        features={"place": None, "kind": "b"},
+    ),
     Case("lin-ts", lambda arms: make("lin-ts", arms=arms)),
     Case("lin-ucb", lambda arms: make("lin-ucb", arms=arms)),
     Case("ts", lambda arms: make("ts", arms=arms)),
@@ -325,7 +346,7 @@ def test_warm_up_is_random_among_the_cold_and_never_too_far_ahead(case: Case) ->
 @every(CASES)
 def test_cold_arms_among_the_eligible_are_drawn_alike(case: Case) -> None:
     policy, rng = case.make(4), np.random.default_rng(0)
-    if not policy.traffic.warmup or policy.traffic.holdout:
+    if not policy.traffic.warmup or policy.traffic.holdout or case.features:
         return
     X = rng.uniform(size=(40, 2))
     policy.update(X, arm=[0, 1] * 20, reward=rng.normal(size=40))
@@ -526,9 +547,9 @@ def test_late_doubled_and_removed_rewards_have_one_outcome_each(case: Case) -> N
     with pytest.raises(ValueError, match=f"got '{gone}', which was removed"):
         policy.update([0.2, 0.4], arm=gone, reward=1.0)
     assert all(policy.decide([0.2, 0.4], rng=rng).arm != gone for _ in range(20))
-    policy.add_arm(gone)
+    policy.add_arm(gone, case.features)
     fresh = policy.decide([0.2, 0.4], rng=rng)
-    if policy.traffic.warmup and not policy.traffic.explore:
+    if policy.traffic.warmup and not policy.traffic.explore and not case.features:
         assert (fresh.arm, fresh.reason) == (gone, "warmup")
 
 

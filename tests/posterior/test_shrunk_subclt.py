@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from pfnts.arms import ArmModels, selector
 from pfnts.arms.models import join
 from pfnts.backbones import LinearBackbone, Prediction
-from pfnts.events import History, Observed
+from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import Estimator, ShrunkSubCLT, StudentPosterior, SubCLT
 
 
@@ -80,7 +80,7 @@ def test_prior_share_is_drawn_for_each_arm_alone_where_blocks_are_shared(rng: Ge
     models = ArmModels(selector("joint"), backbone=LinearBackbone(), refresh=2.0, warmup=5, n_arms=3, width=2)
     models.advance(history)
     estimator = ShrunkSubCLT(prior_dof=4.0, coupled=True)
-    columns = models.posteriors(rng.uniform(size=(2, 2)), range(3), estimator)
+    columns = models.posteriors(rng.uniform(size=(2, 2)), ActionSet.of(range(3)), estimator)
     posterior = join(columns, coupled=True, own=estimator.own_directions)
     assert posterior.coupled
     directions = posterior.directions

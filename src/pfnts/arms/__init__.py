@@ -1,6 +1,6 @@
 """Which sequence an arm's rows go to, and the models that grow from them."""
 
-from pfnts.arms.layouts import Block, Disjoint, Joint, Layout
+from pfnts.arms.layouts import Block, Disjoint, Features, Joint, Layout
 from pfnts.arms.models import ArmModels
 from pfnts.arms.registry import Encoding, described, from_description, selector
 from pfnts.arms.selectors import Adaptive, Fixed, LayoutSelector, Threshold
@@ -11,6 +11,7 @@ __all__ = [
     "Block",
     "Disjoint",
     "Encoding",
+    "Features",
     "Fixed",
     "Joint",
     "Layout",

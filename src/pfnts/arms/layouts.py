@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.contexts import Schema
+
 Matrix = NDArray[np.float64]
+_ROWS_PER_COLUMN, _MOST_WARMUP = 2, 64
 
 
 @runtime_checkable
@@ -29,7 +32,10 @@ class Layout(Protocol):
         ...
 
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
-        """Rows of the sequence for contexts ``X`` (n, P) and arm numbers (n,) below ``n_arms``."""
+        """Rows of the sequence for contexts ``X`` (n, P) and arm numbers (n,) below ``n_arms``.
+
+        Where arms have features, these are the last columns of ``X``.
+        """
         ...
 
     def arm_columns(self, width: int, *, n_arms: int) -> range:
@@ -74,7 +80,7 @@ class Joint:
 
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
         """Rows (n, P + n_arms)."""
-        return np.concatenate([X, np.eye(n_arms)[arms]], axis=1)
+        return np.concatenate([X, one_hot(arms, n_arms)], axis=1)
 
     def arm_columns(self, width: int, *, n_arms: int) -> range:
         """The one-hot vector."""
@@ -103,3 +109,66 @@ class Block:
     def arm_columns(self, width: int, *, n_arms: int) -> range:  # noqa: ARG002
         """None: the place of a value names the arm."""
         return range(0)
+
+
+@dataclass(frozen=True)
+class Features:
+    """One sequence for all arms, in which a row is the context and the features of the arm.
+
+    Arms are judged by what they have in common, so that an arm never pulled is no stranger. Warm-up is
+    pooled: any arm is drawn at random until the sequence holds two rows for each of its columns, at least
+    ``warmup`` and at most 64 whatever the number of arms; from then on all arms are warm, new ones too.
+
+    Parameters
+    ----------
+    identity
+        Whether the arm itself is among the columns, for what its features do not say.
+    shortlist
+        The network is asked about so many arms at most: those with the largest upper quantiles by a ridge
+        regression on the same rows.
+    explore
+        Share of the decisions among more arms than that in which any arm is drawn, each alike, so that none
+        is starved by a poor shortlist.
+    schema
+        What the columns of features are; inferred from those of the first arms when not given.
+
+    Examples
+    --------
+    >>> Features(identity=True).features(np.array([[0.5, 9.9]]), np.array([1]), n_arms=2)
+    array([[0.5, 9.9, 0. , 1. ]])
+    """
+
+    identity: bool = False
+    shortlist: int = 32
+    explore: float = 0.01
+    schema: Schema | None = None
+    name: ClassVar[str] = "features"
+    shared: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.shortlist >= 1 or self.shortlist % 1:
+            raise ValueError(f"shortlist must be a number of arms from 1 on, got {self.shortlist!r}")
+        if not 0 <= self.explore <= 1:
+            raise ValueError(f"explore must be between 0 and 1, a share of the decisions, got {self.explore}")
+        if self.schema is not None:
+            object.__setattr__(self, "schema", Schema.of(self.schema))
+
+    def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
+        """Rows as they are, and with ``identity`` a one-hot vector."""
+        return np.concatenate([X, one_hot(arms, n_arms)], axis=1) if self.identity else X
+
+    def arm_columns(self, width: int, *, n_arms: int) -> range:
+        """The one-hot vector."""
+        return range(width, width + n_arms * self.identity)
+
+    def pooled_warmup(self, width: int, *, warmup: int) -> int:
+        """Rows of the sequence without which all arms are cold, where a row has ``width`` floats."""
+        return max(warmup, min(_ROWS_PER_COLUMN * width, _MOST_WARMUP))
+
+
+def one_hot(arms: NDArray[np.int64], n_arms: int) -> Matrix:
+    """Arm numbers (n,) as (n, n_arms); all zeros for one that is no arm."""
+    rows = np.zeros((len(arms), n_arms))
+    known = np.flatnonzero(arms >= 0)
+    rows[known, arms[known]] = 1.0
+    return rows

@@ -10,11 +10,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from pfnts.arms.layouts import Features
 from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
 from pfnts.arms.selectors import LayoutSelector
 from pfnts.arms.sequences import ArmHistory, LayoutSequences
 from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Question
-from pfnts.events import History
+from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator, GaussianPosterior, RewardDistribution, stack
 from pfnts.posterior.base import Array
 from pfnts.posterior.rewards import stack_rewards
@@ -58,7 +59,7 @@ class ArmModels:
     n_arms
         Arms there may be.
     width
-        Floats in a context.
+        Floats in a context and in the features of an arm.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class ArmModels:
         self._backbone = backbone
         self.n_arms = n_arms
         """Arms there may be."""
+        self._warmup, self._width = warmup, width
         self._settings = {"refresh": refresh, "warmup": warmup, "n_arms": n_arms, "width": width}
         self._refresh = refresh
         self._candidates = selector.candidates(n_arms)
@@ -105,7 +107,7 @@ class ArmModels:
         """Take in the rows that the history has gained."""
         self._rewards = history.rewards
         new = slice(self.size, history.size)
-        X, arms = history.contexts[new], history.arms[new]
+        X, arms = history.rows(new), history.arms[new]
         features = {place: grown.features(X, arms) for place, grown in self._grown.items()}
         for i, arm in enumerate(arms.tolist()):
             reward = float(history.rewards[self.size])
@@ -128,6 +130,14 @@ class ArmModels:
         """Rows of each arm that the model answering for it holds."""
         return np.array([self._answering.of(arm).held[arm] for arm in arms], dtype=np.int64)
 
+    def cold(self, arms: Sequence[int]) -> NDArray[np.bool_]:
+        """Arms whose posterior rests on too few rows: their own, or any where features tell them apart."""
+        answering = self._answering
+        if isinstance(answering.layout, Features):
+            needed = answering.layout.pooled_warmup(self._width, warmup=self._warmup)
+            return np.full(len(arms), answering.of(0).version < needed)
+        return self.held(arms) < self._warmup
+
     def unchanged(self, arms: NDArray[np.int64]) -> int:
         """Count how many rows of these arms (m,), in this order, leave every posterior as it is."""
         first = min([len(arms), *(time - self.size - 1 for time in self._switches[:1])])
@@ -140,25 +150,27 @@ class ArmModels:
                 first = min(first, int(places[refresh]))
         return first
 
-    def posteriors(self, X: Array, arms: Sequence[int], estimator: Estimator) -> list[AnyPosterior]:
+    def posteriors(self, X: Array, arms: ActionSet, estimator: Estimator) -> list[AnyPosterior]:
         """Posterior of each arm's mean reward at contexts ``X`` (q, P), arrays (q,), from one prediction."""
-        ready = [arm for arm in arms if self._answering.of(arm).version]
+        ready = [place for place, arm in enumerate(arms) if self._answering.of(arm).version]
         if self.shared and ready:
             # One question about every context under every arm, arm by arm.
-            numbers = np.repeat(np.asarray(ready, dtype=np.int64), len(X))
-            queries = self._answering.features(np.tile(X, (len(ready), 1)), numbers)
+            queries = self._answering.features(arms.rows(X), np.repeat(arms.numbers, len(X)))
             [whole] = self._backbone.predict([_question(self._answering.of(0), queries, estimator)])
             answers = [_part(whole, slice(i * len(X), (i + 1) * len(X))) for i in range(len(ready))]
         else:
-            questions = [_question(self._answering.of(arm), X, estimator) for arm in ready]
+            questions = [
+                _question(self._answering.of(arms[place]), arms.take([place]).rows(X), estimator)
+                for place in ready
+            ]
             answers = self._backbone.predict(questions) if questions else []
         found: dict[int, AnyPosterior] = {}
-        for arm, answer in zip(ready, answers, strict=True):
-            model = self._answering.of(arm)
-            found[arm] = estimator.posterior(
+        for place, answer in zip(ready, answers, strict=True):
+            model = self._answering.of(arms[place])
+            found[place] = estimator.posterior(
                 answer, size=model.version, reward_variance=model.reward_variance
             )
-        return [found[arm] if arm in found else self._stand_in(len(X)) for arm in arms]
+        return [found[place] if place in found else self._stand_in(len(X)) for place in range(len(arms))]
 
     @property
     def _answering(self) -> LayoutSequences:
@@ -173,7 +185,7 @@ class ArmModels:
         self._active = self._selector.choose(self._active, self.totals)
         if self._active not in self._grown:
             self._grown[self._active] = grown = self._start(self._active)
-            X, arms = history.contexts[: self.size], history.arms[: self.size]
+            X, arms = history.rows(slice(self.size)), history.arms[: self.size]
             for i, row in enumerate(grown.features(X, arms)):
                 arm, reward = int(arms[i]), float(history.rewards[i])
                 grown.of(arm).add(row, arm, reward, history.rewards[: i + 1])

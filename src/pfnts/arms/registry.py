@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from pfnts.arms.layouts import Block, Disjoint, Joint, Layout
+from pfnts.arms.layouts import Block, Disjoint, Features, Joint, Layout
 from pfnts.arms.selectors import Adaptive, Fixed, LayoutSelector, Threshold
+from pfnts.contexts import Schema
 
 Encoding: TypeAlias = str | Layout | LayoutSelector
 
-_LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (Disjoint(), Joint(), Block())}
+_LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (Disjoint(), Joint(), Block(), Features())}
 _SELECTORS: dict[str, Any] = {"threshold": Threshold, "adaptive": Adaptive}
 
 
@@ -39,14 +40,22 @@ def selector(encoding: Encoding) -> LayoutSelector:
 
 def described(chosen: LayoutSelector) -> dict[str, Any] | None:
     """Write a selector as plain JSON values; None for one of the user's own."""
-    if isinstance(chosen, Fixed):
-        return {"name": chosen.name} if _LAYOUTS.get(chosen.name) == chosen.layout else None
-    known = _SELECTORS.get(chosen.name)
-    return {"name": chosen.name, **vars(chosen)} if type(chosen) is known else None
+    part = chosen.layout if isinstance(chosen, Fixed) else chosen
+    known = type(_LAYOUTS.get(part.name)) if isinstance(chosen, Fixed) else _SELECTORS.get(part.name)
+    if type(part) is not known:
+        return None
+    options = dict(vars(part))
+    if isinstance(options.get("schema"), Schema):
+        options["schema"] = options["schema"].to_json()
+    return {"name": part.name, **options}
 
 
 def from_description(description: dict[str, Any]) -> LayoutSelector:
     """Read what `described` wrote."""
     options = dict(description)
     name = options.pop("name")
-    return selector(name) if not options else _SELECTORS[name](**options)
+    if not options:
+        return selector(name)
+    if options.get("schema") is not None:
+        options["schema"] = Schema.from_json(options["schema"])
+    return _SELECTORS[name](**options) if name in _SELECTORS else Fixed(type(_LAYOUTS[name])(**options))

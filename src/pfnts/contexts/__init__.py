@@ -3,6 +3,16 @@
 from pfnts.contexts.column import Column, UnseenCategoryWarning
 from pfnts.contexts.files import describing, read_file
 from pfnts.contexts.schema import Schema
-from pfnts.contexts.table import Table, plain, read
+from pfnts.contexts.table import Table, plain, plain_rows, read
 
-__all__ = ["Column", "Schema", "Table", "UnseenCategoryWarning", "describing", "plain", "read", "read_file"]
+__all__ = [
+    "Column",
+    "Schema",
+    "Table",
+    "UnseenCategoryWarning",
+    "describing",
+    "plain",
+    "plain_rows",
+    "read",
+    "read_file",
+]

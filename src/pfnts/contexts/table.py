@@ -141,13 +141,29 @@ def plain(context: Any) -> dict[str, Any] | list[Any]:
     table = read(context)
     if not table.single:
         raise ValueError(f"context must be one context, got a batch of {table.n_rows}; take them one by one")
-    values = {}
+    return plain_rows(table)[0]
+
+
+def plain_rows(contexts: Any) -> list[dict[str, Any] | list[Any]]:
+    """Write each context of a batch as `plain` writes one.
+
+    Examples
+    --------
+    >>> plain_rows([{"price": np.float64(2.0)}, {"price": None}])
+    [{'price': 2.0}, {'price': None}]
+    """
+    table = read(contexts)
+    columns = []
     for name, column in zip(table.names, table.columns, strict=True):
         try:
-            values[name] = plain_value(column[0])
+            values = column.tolist() if isinstance(column, np.ndarray) else column
+            columns.append([plain_value(value) for value in values])
         except ValueError as error:
             raise ValueError(f"context column {name!r} {error}") from None
-    return list(values.values()) if table.positional else values
+    rows = zip(*columns, strict=True) if columns else [()] * table.n_rows
+    if table.positional:
+        return [list(row) for row in rows]
+    return [dict(zip(table.names, row, strict=True)) for row in rows]
 
 
 def _values(column: Any) -> Any:

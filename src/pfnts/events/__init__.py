@@ -1,5 +1,6 @@
 """What happened, in one order: the log from which everything a policy knows is folded."""
 
+from pfnts.events.actions import CANDIDATE, ActionSet
 from pfnts.events.event import (
     ArmAdded,
     ArmRemoved,
@@ -14,6 +15,8 @@ from pfnts.events.event import (
 from pfnts.events.history import History
 
 __all__ = [
+    "CANDIDATE",
+    "ActionSet",
     "ArmAdded",
     "ArmRemoved",
     "Decided",

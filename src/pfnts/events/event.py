@@ -8,13 +8,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.contexts import Schema, plain
+from pfnts.contexts import Schema, plain, plain_rows
 
 Label: TypeAlias = str | int
 LARGEST_REWARD = 1e100
 """Largest size of a reward: its square, and sums of squares, must stay finite."""
 Context: TypeAlias = dict[str, Any] | list[Any] | NDArray[np.float64]
-"""One context as plain JSON values, by name or by position; or a row of floats."""
+"""One context as plain JSON values, by name or by position; or a row of floats. Features of arms likewise."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class Encoded:
     """(P,)"""
     schema: Schema
     """It knows the categories of this context."""
+    features: NDArray[np.float64] | None = None
+    """(A,) those of the candidate chosen, where there were candidates."""
+    arm_schema: Schema | None = None
+    """It knows the categories of all candidates."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,16 @@ class Decided:
     """Names the decision; its reward refers to it."""
     context: Context
     arm: Label
+    """Label of the arm; where there were candidates, the position of one."""
     propensities: dict[Label, float]
-    """Probability of each arm that was there, by label."""
+    """Probability of each arm that was there, by label; of each candidate, by position."""
     reason: str
     """How the decision came about: "warmup", "thompson", "greedy", "explore", "holdout",
     "max_share" or "fallback"."""
     eligible: tuple[Label, ...] | None = None
     """Arms that could have been chosen; None for all."""
+    candidates: tuple[Context, ...] | NDArray[np.float64] | None = None
+    """Features of the candidates that the decision was among; None where it was among the policy's arms."""
     encoded: Encoded | None = field(default=None, compare=False, repr=False)
 
 
@@ -62,11 +69,14 @@ class Observed:
 
     kind: ClassVar[str] = "observed"
     context: Context
-    arm: Label
+    arm: Label | None
+    """Label of the arm; None for a candidate."""
     value: float
     imported: bool = False
     """Whether it came with somebody else's log (`Policy.learn`), and not from this policy's own use."""
     encoded: Encoded | None = field(default=None, compare=False, repr=False)
+    features: Context | None = None
+    """Those of a candidate; an arm's are known."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,8 @@ class ArmAdded:
 
     kind: ClassVar[str] = "arm_added"
     arm: Label
+    features: Context | None = None
+    """What is known of it; None where arms have no features."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +113,18 @@ def to_dict(event: Event) -> dict[str, Any]:
     {'kind': 'rewarded', 'id': '7', 'value': 1.0}
     """
     values = {f.name: getattr(event, f.name) for f in fields(event) if f.name != "encoded"}
-    if "context" in values:
-        values["context"] = plain(values["context"])
+    for name in ("candidates", "features"):
+        if values.get(name, ()) is None:
+            del values[name]
+    for name in ("context", "features"):
+        if name in values:
+            values[name] = plain(values[name])
     if isinstance(event, Decided):
         # JSON has no keys but texts, and a label 1 is not the label "1".
         values["propensities"] = [[arm, share] for arm, share in event.propensities.items()]
         values["eligible"] = None if event.eligible is None else list(event.eligible)
+        if event.candidates is not None:
+            values["candidates"] = plain_rows(event.candidates)
     return {"kind": event.kind, **values}
 
 
@@ -116,7 +134,7 @@ def from_dict(values: dict[str, Any]) -> Event:
     Examples
     --------
     >>> from_dict({"kind": "arm_added", "arm": "b"})
-    ArmAdded(arm='b')
+    ArmAdded(arm='b', features=None)
     """
     try:
         values = dict(values)
@@ -127,17 +145,19 @@ def from_dict(values: dict[str, Any]) -> Event:
             values["eligible"] = (
                 None if values["eligible"] is None else tuple(map(_label, values["eligible"]))
             )
+            if "candidates" in values:
+                values["candidates"] = tuple(map(_context, values["candidates"]))
         if "value" in values:
             values["value"] = _number(values["value"], -LARGEST_REWARD, LARGEST_REWARD)
-        if "arm" in values:
+        if "arm" in values and not (kind is Observed and values["arm"] is None):
             _label(values["arm"])
         texts = values.get("id", ""), values.get("reason", "")
         if not all(isinstance(text, str) for text in texts) or "encoded" in values:
             raise TypeError("id and reason are texts, and floats are made by the schema")
         if not isinstance(values.get("imported", False), bool):
             raise TypeError("imported is true or false")
-        if not isinstance(values.get("context", []), dict | list):
-            raise TypeError("a context is a mapping or a list")
+        for name in ("context", "features"):
+            _context(values.get(name, []))
         return kind(**values)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
@@ -148,6 +168,12 @@ def from_dict(values: dict[str, Any]) -> Event:
 def _label(value: Any) -> Label:
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise TypeError(f"{value!r} is no label")
+    return value
+
+
+def _context(value: Any) -> Any:
+    if not isinstance(value, dict | list):
+        raise TypeError("a context, or features, are a mapping or a list")
     return value
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts import Schema, read
+from pfnts.contexts.values import shown
+from pfnts.events.actions import CANDIDATE, ActionSet
 from pfnts.events.event import (
     ArmAdded,
     ArmRemoved,
@@ -30,7 +33,9 @@ class _Made:
     """A decision in the log."""
 
     row: Vector
+    features: Vector
     arm: int
+    label: Label
     rewarded: bool = False
 
 
@@ -46,6 +51,11 @@ class History:
         Labels of the arms at the beginning.
     schema
         What the columns of a context are; inferred from the first context when not given.
+    features
+        Features of each of these arms; None where arms have no features, now and ever.
+    arm_schema
+        What the columns of features are; inferred from those of the first arms, or of the first candidates,
+        when not given.
 
     Examples
     --------
@@ -55,9 +65,24 @@ class History:
     (1, array([1]), array([3.]))
     """
 
-    def __init__(self, arms: Sequence[Label], schema: Schema | None = None) -> None:
+    def __init__(
+        self,
+        arms: Sequence[Label],
+        schema: Schema | None = None,
+        *,
+        features: Sequence[Context] | None = None,
+        arm_schema: Schema | None = None,
+    ) -> None:
         self.schema = schema
         """What the columns of a context are; None before the first."""
+        self.has_features = features is not None
+        """Whether arms have features."""
+        self.arm_schema = arm_schema
+        """What the columns of features are; None where there are none so far."""
+        self.arm_features = np.empty((len(arms), 0))
+        """Features of each arm number, (N, A)."""
+        if features:
+            self.arm_features, self.arm_schema = self.encode_features(features)
         self.labels: list[Label] = list(arms)
         """Labels by number, of all arms there have ever been."""
         self.live: tuple[int, ...] = tuple(range(len(self.labels)))
@@ -74,6 +99,7 @@ class History:
         """Number of the newest arm of each label, there now or not."""
         self._decisions: dict[str, _Made] = {}
         self._contexts = np.empty((0, 0))
+        self._features = np.empty((0, 0))
         self._arms = np.empty(0, dtype=np.int64)
         self._rewards = np.empty(0)
 
@@ -83,14 +109,36 @@ class History:
         return self._contexts[: self.size]
 
     @property
+    def features(self) -> Matrix:
+        """(n, A) features of the arms pulled, or candidates."""
+        return self._features[: self.size]
+
+    @property
     def arms(self) -> NDArray[np.int64]:
-        """(n,) numbers of the arms pulled."""
+        """(n,) numbers of the arms pulled; `CANDIDATE` where it was one."""
         return self._arms[: self.size]
 
     @property
     def rewards(self) -> Vector:
         """(n,) rewards."""
         return self._rewards[: self.size]
+
+    def rows(self, which: slice) -> Matrix:
+        """Contexts and features of some rows, (m, P + A)."""
+        return np.concatenate([self.contexts[which], self.features[which]], axis=1)
+
+    @property
+    def actions(self) -> ActionSet:
+        """The arms that are there now."""
+        return ActionSet(self.live, self.arm_features[list(self.live)])
+
+    def waiting(self, arms: Sequence[int]) -> NDArray[np.int64]:
+        """Decisions of each of these arm numbers that are still without a reward; 0 for candidates."""
+        return _counts(np.maximum(self.decided - self.rewarded, 0), arms)
+
+    def rows_of(self, arms: Sequence[int]) -> NDArray[np.int64]:
+        """Rows of each of these arm numbers; 0 for candidates."""
+        return _counts(self.rewarded, arms)
 
     def new_ids(self, count: int) -> list[str]:
         """Ids that no decision has yet: numbers in the log."""
@@ -112,7 +160,7 @@ class History:
     def chosen(self, decision: str) -> Label | None:
         """Label of the arm that a decision was for; None for an unknown one."""
         made = self._decisions.get(decision)
-        return None if made is None else self.labels[made.arm]
+        return None if made is None else made.label
 
     def encode(self, context: Context) -> Encoded:
         """Encode one context by the schema so far; nothing changes."""
@@ -120,10 +168,25 @@ class History:
         schema = Schema.infer(table) if self.schema is None else self.schema.extended(table)
         return Encoded(schema.encode(table)[0], schema)
 
+    def encode_features(self, features: Any) -> tuple[Matrix, Schema]:
+        """Encode the features (K, A) of arms or candidates by the schema so far; nothing changes."""
+        try:
+            table = read(features)
+            schema = Schema.infer(table) if self.arm_schema is None else self.arm_schema.extended(table)
+            return schema.encode(table), schema
+        except ValueError as error:
+            # The rules are those of contexts, and so are their words.
+            words = str(error).replace("context must", "features must").replace("context", "feature")
+            raise ValueError(f"arms: {words.replace('schema=', 'Features(schema=)')}") from error
+
     def check(self, event: Event) -> None:
         """Complain if an event does not fit what came before it; nothing changes."""
-        live = {self.labels[number] for number in self.live}
+        live: set[Label] = {self.labels[number] for number in self.live}
+        if isinstance(event, Decided) and event.candidates is not None:
+            live = set(range(len(event.candidates)))
         match event:
+            case Observed(arm=None):
+                pass
             case Decided() if self.status(event.id) != "unknown":
                 raise ValueError(f"id must be new, there is a decision {event.id!r} already")
             case Decided() if set(event.propensities) != live or not set(event.eligible or ()) <= live:
@@ -138,21 +201,46 @@ class History:
                 raise ValueError(f"arm must be one of {sorted(map(str, live))}, got {event.arm!r}")
             case ArmRemoved() if len(live) == 1:
                 raise ValueError(f"arm must not be the only one left, got {event.arm!r}; add another first")
+        self._check_features(event)
+
+    def _check_features(self, event: Event) -> None:
+        match event:
+            case Decided(candidates=brought) | Observed(features=brought) | ArmAdded(features=brought):
+                if brought is not None and not self.has_features:
+                    raise ValueError(
+                        "features of arms must not be given to a policy whose arms have none, got "
+                        f"{shown(brought)}; make it with a mapping of arms to features, or with arms=None"
+                    )
+            case _:
+                return
+        if isinstance(event, ArmAdded) and self.has_features and brought is None:
+            raise ValueError(
+                f"features must be given, as of all other arms, got none for {event.arm!r}; give None for a "
+                "missing value"
+            )
+        if isinstance(event, Observed) and (event.arm is None) != (brought is not None):
+            raise ValueError(f"a row must have either an arm or the features of a candidate, got {event}")
 
     def fold(self, event: Event) -> None:
         """Take in the next event, which fits."""
         match event:
             case Decided():
-                row, number = self._encoded(event), self.numbers[event.arm]
-                self._decisions[event.id] = _Made(row, number)
-                self.decided[number] += 1
+                row, features, number = self._encoded(event)
+                self._decisions[event.id] = _Made(row, features, number, event.arm)
+                if number != CANDIDATE:
+                    self.decided[number] += 1
             case Rewarded():
                 made = self._decisions[event.id]
-                self._append(made.row, made.arm, event.value)
+                self._append(made.row, made.features, made.arm, event.value)
                 made.rewarded = True
             case Observed():
-                self._append(self._encoded(event), self.numbers[event.arm], event.value)
+                self._append(*self._encoded(event), event.value)
             case ArmAdded():
+                new = np.empty((1, 0))
+                if event.features is not None:
+                    new, self.arm_schema = self.encode_features([event.features])
+                known = self.arm_features.reshape(len(self.arm_features), new.shape[1])
+                self.arm_features = np.concatenate([known, new])
                 # The label first: others may read the arms that are there without waiting.
                 self.labels.append(event.arm)
                 self.numbers[event.arm] = number = len(self.labels) - 1
@@ -162,19 +250,41 @@ class History:
                 self.live = tuple(number for number in self.live if number != self.numbers[event.arm])
         self.position += 1
 
-    def _encoded(self, event: Decided | Observed) -> Vector:
+    def _encoded(self, event: Decided | Observed) -> tuple[Vector, Vector, int]:
+        """Row, features and number of the arm of an event; the schemas learn its categories."""
         encoded = self.encode(event.context) if event.encoded is None else event.encoded
         self.schema = encoded.schema
-        return encoded.row
+        brought = event.candidates if isinstance(event, Decided) else event.features
+        if brought is None:
+            number = self.numbers[event.arm]  # type: ignore[index]
+            return encoded.row, self.arm_features[number], number
+        if encoded.features is not None:
+            self.arm_schema = encoded.arm_schema
+            return encoded.row, encoded.features, CANDIDATE
+        listed, place = (brought, event.arm) if isinstance(event, Decided) else ([brought], 0)
+        features, self.arm_schema = self.encode_features(listed)
+        return encoded.row, features[place], CANDIDATE  # type: ignore[index]
 
-    def _append(self, row: Vector, arm: int, reward: float) -> None:
+    def _append(self, row: Vector, features: Vector, arm: int, reward: float) -> None:
         if self.size == len(self._rewards):
             room = max(64, 2 * self.size)
-            grown = np.empty((room, len(row))), np.empty(room, dtype=np.int64), np.empty(room)
-            if self.size:
-                for new, old in zip(grown, (self._contexts, self._arms, self._rewards), strict=True):
-                    new[: self.size] = old
-            self._contexts, self._arms, self._rewards = grown
-        self._contexts[self.size], self._arms[self.size], self._rewards[self.size] = row, arm, reward
-        self.rewarded[arm] += 1
+            self._contexts = _grown(self._contexts, (room, len(row)))
+            self._features = _grown(self._features, (room, len(features)))
+            self._arms, self._rewards = _grown(self._arms, (room,)), _grown(self._rewards, (room,))
+        self._contexts[self.size], self._features[self.size] = row, features
+        self._arms[self.size], self._rewards[self.size] = arm, reward
+        if arm != CANDIDATE:
+            self.rewarded[arm] += 1
         self.size += 1
+
+
+def _grown(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Copy rows into a larger array."""
+    grown = np.empty(shape, dtype=array.dtype)
+    if len(array):
+        grown[: len(array)] = array
+    return grown
+
+
+def _counts(counts: NDArray[np.int64], arms: Sequence[int]) -> NDArray[np.int64]:
+    return np.array([counts[arm] if arm != CANDIDATE else 0 for arm in arms], dtype=np.int64)

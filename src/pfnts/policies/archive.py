@@ -19,7 +19,7 @@ from pfnts.policies import archive_1
 FORMAT = "pfnts-policy"
 VERSION = 2
 _HEADER, _EVENTS = "header.json", "events.jsonl"
-_LONGEST_LINE = 8 << 20
+_LONGEST_LINE = 256 << 20
 _SMALL, _MOST_COMPRESSED = 4 << 20, 250
 """Bytes that a member may always have, and times its size in the file: zlib's level 1 reaches 230 at most."""
 
@@ -35,12 +35,14 @@ class Archive:
     """What a file says."""
 
     path: str
-    arms: list[Label]
+    arms: list[Label] | dict[Label, Any]
+    """Labels, or labels to features."""
     schema: Schema | None
     settings: dict[str, Any]
     events: list[Event]
+    arm_schema: Schema | None = None
 
-    def made(self, make: Callable[[list[Label], Schema | None, dict[str, Any]], T]) -> T:
+    def made(self, make: Callable[[Any, Schema | None, dict[str, Any]], T]) -> T:
         """Make the policy; settings that do not fit are damage, a ValueError says what is wrong by itself."""
         try:
             return make(self.arms, self.schema, self.settings)
@@ -102,14 +104,19 @@ def read_archive(path: str | os.PathLike[str], *, policy: str) -> Archive:
 def _format(archive: zipfile.ZipFile, name: str, *, policy: str) -> Archive:
     header = json.loads(archive.read(_HEADER))
     _check(name, header, policy=policy, version=VERSION)
-    schema = None if header["schema"] is None else Schema.from_json(header["schema"])
+    schema, arm_schema = (
+        None if header.get(name) is None else Schema.from_json(header[name])
+        for name in ("schema", "arm_schema")
+    )
     if not isinstance(header["arms"], list) or not isinstance(header["settings"], dict):
         raise TypeError("arms are a list, and settings a mapping")
     events = []
     with archive.open(_EVENTS) as lines:
         while line := lines.readline(_LONGEST_LINE):
             events.append(from_dict(json.loads(line)))
-    return Archive(name, header["arms"], schema, header["settings"], events)
+    features = header.get("features")
+    arms = header["arms"] if features is None else dict(zip(header["arms"], features, strict=True))
+    return Archive(name, arms, schema, header["settings"], events, arm_schema)
 
 
 def _first_format(archive: zipfile.ZipFile, name: str, *, policy: str) -> Archive:

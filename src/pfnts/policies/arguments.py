@@ -7,29 +7,55 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.contexts import Schema
+from pfnts.contexts import Schema, plain
 from pfnts.events import History, Label
-from pfnts.events.event import LARGEST_REWARD
+from pfnts.events.event import LARGEST_REWARD, Context
+
+Arms: TypeAlias = int | Sequence[Label] | Mapping[Label, Any] | None
+"""Number of arms, their labels, or labels to features; None where decisions bring their own candidates."""
 
 
-def check_arms(arms: int | Sequence[Label]) -> tuple[Label, ...]:
-    """Labels of the arms: 0, 1, ... for a number of them, otherwise distinct strings or integers."""
+def check_arms(arms: Arms) -> tuple[Label, ...]:
+    """Labels of the arms: 0, 1, ... for a number of them, otherwise distinct strings or integers.
+
+    None, and an empty mapping, are a policy without arms of its own.
+    """
+    if arms is None or (isinstance(arms, Mapping) and not arms):
+        return ()
+    arms = list(arms) if isinstance(arms, Mapping) else arms
     if isinstance(arms, int | np.integer) and not isinstance(arms, bool):
         if not 1 <= arms <= 1_000_000:
             raise ValueError(f"arms must be at least 1 (and at most a million), got {arms}")
         return tuple(range(int(arms)))
     if isinstance(arms, str) or not isinstance(arms, Sequence | np.ndarray) or not len(arms):
-        raise ValueError(f"arms must be a number of arms or a non-empty list of labels, got {arms!r}")
+        raise ValueError(
+            f"arms must be a number of arms, a non-empty list of labels, or labels to features, got {arms!r}"
+        )
     labels = tuple(check_label(arm.item() if isinstance(arm, np.generic) else arm) for arm in arms)
     if len(set(labels)) != len(labels):
         raise ValueError(f"arms must have distinct labels, got {list(labels)}")
     return labels
+
+
+def check_features(arms: Arms, *, taken: bool, policy: str) -> tuple[Context, ...] | None:
+    """Features of each arm as plain JSON values; None where there are none."""
+    if arms is not None and not isinstance(arms, Mapping):
+        return None
+    if not taken:
+        raise ValueError(
+            f"arms must be a number of arms or a list of labels for {policy}, which does not judge arms by "
+            f"features, got {_shown(arms)}"
+        )
+    try:
+        return tuple(map(plain, (arms or {}).values()))
+    except ValueError as error:
+        raise ValueError(f"arms must be a mapping of labels to features: {error}") from None
 
 
 def check_label(label: Any) -> Label:

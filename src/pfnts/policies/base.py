@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.contexts import Schema
-from pfnts.events import ArmAdded, ArmRemoved, Decided, Event, Label, Observed, Rewarded
+from pfnts.contexts import Schema, plain
+from pfnts.contexts.values import shown
+from pfnts.events import CANDIDATE, ActionSet, ArmAdded, ArmRemoved, Decided, Event, Label, Observed, Rewarded
 from pfnts.policies.arguments import (
+    Arms,
     check_arms,
     check_eligible,
+    check_features,
     check_id,
     check_label,
     check_reward,
@@ -28,7 +32,7 @@ from pfnts.policies.explanation import Explanation
 from pfnts.policies.fold import EventFold
 from pfnts.policies.importing import Columns, imported_rows
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.policies.rows import Rows
+from pfnts.policies.rows import Offer, Rows
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.policies.warmup import UNIFORMS, settle
 from pfnts.posterior import AnyPosterior
@@ -47,11 +51,14 @@ class Policy(EventFold):
     Parameters
     ----------
     arms
-        Number of arms, labelled 0, 1, ..., or their labels (strings or integers).
+        Number of arms, labelled 0, 1, ..., or their labels (strings or integers). Where the policy judges
+        arms by features: labels to features, or None if every decision brings its own candidates.
     traffic
         Warm-up, and shares of the rounds that are not left to the policy's own rule.
     schema
         What the columns of a context are; inferred from the first context when not given.
+    arm_schema
+        What the columns of the arms' features are; inferred from the first ones when not given.
 
     Examples
     --------
@@ -67,16 +74,25 @@ class Policy(EventFold):
     name: ClassVar[str]
     rule: ClassVar[Reason] = "thompson"
     """What the reason of a decision says when the policy's own rule took it."""
+    judges_features: ClassVar[bool] = False
+    """Whether arms may have features, and decisions their own candidates."""
 
     def __init__(
         self,
-        arms: int | Sequence[Label],
+        arms: Arms,
         *,
         traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
+        arm_schema: Schema | None = None,
     ) -> None:
         labels = check_arms(arms)
-        super().__init__(labels, check_schema(schema), traffic=traffic.for_arms(labels))
+        super().__init__(
+            labels,
+            check_schema(schema),
+            traffic=traffic.for_arms(labels),
+            features=check_features(arms, taken=self.judges_features, policy=type(self).__name__),
+            arm_schema=arm_schema,
+        )
         self._prefetched: PrefetchCache[Any] | None = None
 
     @property
@@ -100,13 +116,24 @@ class Policy(EventFold):
         """What the columns of a context are, once known."""
         return self._fold().schema
 
+    @property
+    def arm_schema(self) -> Schema | None:
+        """What the columns of the arms' features are, once known."""
+        return self._fold().arm_schema
+
     def __repr__(self) -> str:
         history = self._fold()
         name, events = type(self).__name__, len(self._events)
         return f"{name}(arms={list(self.arms)}, {events} events, {history.size} rewards)"
 
     def decide(
-        self, context: Any, *, rng: Generator, eligible: ArrayLike | None = None, id: str | None = None
+        self,
+        context: Any,
+        *,
+        rng: Generator,
+        eligible: ArrayLike | None = None,
+        id: str | None = None,
+        candidates: Any = None,
     ) -> Decision:
         """Choose an arm for one context.
 
@@ -120,14 +147,23 @@ class Policy(EventFold):
             Mask (K,) of the arms that may be chosen; all of them when not given.
         id
             Names the decision, for its reward; its number in the log when not given.
+        candidates
+            Features of what may be chosen this time instead of the policy's arms: a list of mappings or rows,
+            or a table. The answer is a position among them.
         """
         with self._lock, restored_on_error(rng):
-            decision, event = self.propose(context, rng=rng, eligible=eligible, id=id)
+            decision, event = self.propose(context, rng=rng, eligible=eligible, id=id, candidates=candidates)
             self._events.append(event)
             return decision
 
     def propose(
-        self, context: Any, *, rng: Generator, eligible: ArrayLike | None = None, id: str | None = None
+        self,
+        context: Any,
+        *,
+        rng: Generator,
+        eligible: ArrayLike | None = None,
+        id: str | None = None,
+        candidates: Any = None,
     ) -> tuple[Decision, Decided]:
         """Choose an arm as `decide` does, without writing it down: the decision, and the event for the log.
 
@@ -135,7 +171,8 @@ class Policy(EventFold):
         """
         with self._lock:
             rows = self._encode(context).expect(single=True)
-            [decision], [event] = self._decide(rows, eligible, rng=rng, id=check_id(id, self._fold()))
+            id = check_id(id, self._fold())
+            [decision], [event] = self._decide(rows, self._offer(candidates), eligible, rng=rng, id=id)
             return decision, event
 
     def decide_batch(
@@ -153,11 +190,14 @@ class Policy(EventFold):
             Mask (K,) of the arms that may be chosen, or (n, K).
         """
         with self._lock, restored_on_error(rng):
-            decisions, events = self._decide(self._encode(contexts).expect(single=False), eligible, rng=rng)
+            rows = self._encode(contexts).expect(single=False)
+            decisions, events = self._decide(rows, self._offer(None), eligible, rng=rng)
             self._events += events  # all or none: a list is extended in one step
             return decisions
 
-    def update(self, context: Any, *, reward: Any, arm: Any = None) -> Outcome | list[Outcome]:
+    def update(
+        self, context: Any, *, reward: Any, arm: Any = None, features: Any = None
+    ) -> Outcome | list[Outcome]:
         """Learn a reward; late and in any order is fine.
 
         Parameters
@@ -168,6 +208,8 @@ class Policy(EventFold):
             What it paid: a finite number, or a list of them for a batch.
         arm
             Label of the arm pulled, or a list of labels for a batch; only for rows without a decision.
+        features
+            Those of the candidate chosen, in the place of ``arm``; a list or table of them for a batch.
 
         Returns
         -------
@@ -176,9 +218,9 @@ class Policy(EventFold):
         since is learned: other arms may share its model.
         """
         with self._lock:
-            if isinstance(context, Decision | str) and arm is None:
+            if isinstance(context, Decision | str) and arm is None and features is None:
                 return self._reward(context, reward)
-            return self._observe_rows(context, arm, reward)
+            return self._observe_rows(context, arm, features, reward)
 
     def learn(
         self,
@@ -270,10 +312,19 @@ class Policy(EventFold):
         with self._lock:
             self._prefetched = PrefetchCache(self._encode(contexts).X)
 
-    def add_arm(self, arm: Label) -> None:
-        """Add an arm at the end; it begins with its warm-up, even if its label belonged to a removed arm."""
+    def add_arm(self, arm: Label, features: Any = None) -> None:
+        """Add an arm at the end; it begins with its warm-up, even if its label belonged to a removed arm.
+
+        Parameters
+        ----------
+        arm
+            Its label.
+        features
+            What is known of it, where arms have features; it is judged by them from the first round on.
+        """
         with self._lock:
-            self.append([ArmAdded(check_label(arm))])
+            known = None if features is None else plain(features)
+            self.append([ArmAdded(check_label(arm), known)])
 
     def remove_arm(self, arm: Label) -> None:
         """Take an arm out of the choice; what it taught a model shared by all arms stays there."""
@@ -283,10 +334,10 @@ class Policy(EventFold):
     # Hooks. X are encoded contexts (q, P); arms are numbers among all arms there have ever been.
 
     @abstractmethod
-    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
         """Choose at each row among ``eligible`` (q, K), the columns standing for ``arms``; all are warm."""
 
-    def _n_uniforms(self, arms: Sequence[int]) -> int:
+    def _n_uniforms(self, arms: ActionSet) -> int:
         """Say how many uniform numbers (at least one, for ties) a choice takes."""
         return len(arms) + 1
 
@@ -296,7 +347,11 @@ class Policy(EventFold):
 
     def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:
         """Rows of each arm that its model holds."""
-        return self._fold().rewarded[list(arms)]
+        return self._fold().rows_of(arms)
+
+    def _cold(self, arms: ActionSet) -> Mask:
+        """Arms whose model knows too little for the policy's own rule to choose them, (K,)."""
+        return self._held(arms) < self._traffic.warmup
 
     def _unchanged(self, arms: NDArray[np.int64]) -> int:  # noqa: ARG002
         """Count how many rows of these arms (m,), in this order, leave the model's answers as they are."""
@@ -322,17 +377,33 @@ class Policy(EventFold):
 
     # One way to decide.
 
+    def _offer(self, candidates: Any) -> Offer:
+        """Say what a decision is among."""
+        history = self._fold()
+        if candidates is None:
+            return Offer.arms(history)
+        if not history.has_features or not self._takes_candidates:
+            raise ValueError(
+                "candidates must be given to a policy that judges arms by features alone, such as "
+                f"PFNTS(arms=None), got some for {type(self).__name__} with arms {shown(list(self.arms))}"
+            )
+        return Offer.of(candidates, history)
+
+    @property
+    def _takes_candidates(self) -> bool:
+        return self.judges_features
+
     def _decide(
-        self, rows: Rows, eligible: ArrayLike | None, *, rng: Generator, id: str | None = None
+        self, rows: Rows, offer: Offer, eligible: ArrayLike | None, *, rng: Generator, id: str | None = None
     ) -> tuple[list[Decision], list[Decided]]:
         """Choose at every row; nothing but the generator changes."""
-        masks = check_eligible(eligible, self.arms, len(rows.X))
+        masks = check_eligible(eligible, offer.labels, len(rows.X))
         if not len(rows.X):
             return [], []
         with restored_on_error(rng):
-            choices, reasons = self._propose(rows.X, masks, rng=rng)
-            events = self._decided(rows, choices, reasons, masks, id=id)
-        labels, posterior = self.arms, choices.posterior
+            choices, reasons = self._propose(rows.X, offer.actions, masks, rng=rng)
+            events = self._decided(rows, offer, choices, reasons, masks, id=id)
+        posterior = choices.posterior
         decisions = [
             Decision(
                 id=event.id,
@@ -341,17 +412,25 @@ class Policy(EventFold):
                 propensities=choices.propensities[i],
                 reason=reasons[i],
                 posterior=None if reasons[i] == "warmup" or posterior is None else posterior[i],
-                arms=labels,
+                arms=offer.labels,
+                shortlist=None if choices.shortlist is None else choices.shortlist[i],
             )
             for i, event in enumerate(events)
         ]
         return decisions, events
 
     def _decided(
-        self, rows: Rows, choices: Choices, reasons: list[Reason], masks: Mask, *, id: str | None = None
+        self,
+        rows: Rows,
+        offer: Offer,
+        choices: Choices,
+        reasons: list[Reason],
+        masks: Mask,
+        *,
+        id: str | None = None,
     ) -> list[Decided]:
         """Write choices down as events."""
-        labels = self.arms
+        labels = offer.labels
         ids = [id] if id is not None else self._fold().new_ids(len(rows.X))
         shares = choices.propensities.tolist()
         return [
@@ -362,17 +441,18 @@ class Policy(EventFold):
                 propensities=dict(zip(labels, shares[i], strict=True)),
                 reason=reasons[i],
                 eligible=None if masks[i].all() else tuple(np.array(labels, dtype=object)[masks[i]]),
-                encoded=rows.encoded(i),
+                candidates=offer.candidates,
+                encoded=offer.encoded(rows.encoded(i), int(choices.index[i])),
             )
             for i in range(len(rows.X))
         ]
 
-    def _propose(self, X: Matrix, eligible: Mask, *, rng: Generator) -> tuple[Choices, list[Reason]]:
+    def _propose(
+        self, X: Matrix, arms: ActionSet, eligible: Mask, *, rng: Generator
+    ) -> tuple[Choices, list[Reason]]:
         """Choose at each row of ``X``, as if each was the next; nothing but the generator changes."""
-        history = self._model(X.shape[1])
-        arms = history.live
-        numbers = list(arms)
-        cold = self._held(arms) < self._traffic.warmup
+        history = self._model(X.shape[1], arms.features.shape[1])
+        cold = self._cold(arms)
         warm = eligible & ~cold
         uniforms = rng.random((len(X), UNIFORMS + self._n_uniforms(arms)))
         choices = Choices(np.zeros(len(X), dtype=np.int64), np.zeros(eligible.shape))
@@ -386,10 +466,14 @@ class Policy(EventFold):
             uniforms,
             reason=self.rule,
             cold=cold,
-            ahead=np.maximum(history.decided[numbers] - history.rewarded[numbers], 0),
-            traffic=self._traffic,
-            arms=self.arms,
+            ahead=history.waiting(arms),
+            traffic=self._traffic_among(arms),
+            arms=[None if number == CANDIDATE else history.labels[number] for number in arms],
         )
+
+    def _traffic_among(self, arms: ActionSet) -> Traffic:  # noqa: ARG002
+        """What `settle` keeps to in a decision among these arms."""
+        return self._traffic
 
     def play(
         self,
@@ -425,29 +509,30 @@ class Policy(EventFold):
         """
         with self._lock, restored_on_error(rng):
             rows = self._encode(contexts)
-            masks = check_eligible(eligible, self.arms, len(rows.X))
-            numbers = np.array(self._fold().live)
-            if (self._held(self._model(rows.X.shape[1]).live) < self._traffic.warmup).any():
+            offer = self._offer(None)
+            arms, numbers = offer.actions, np.array(offer.actions.numbers)
+            masks = check_eligible(eligible, offer.labels, len(rows.X))
+            self._model(rows.X.shape[1])
+            if self._cold(arms).any():
                 rows = rows.first(1)  # who is drawn next depends on what came of this one
             masks = masks[: len(rows.X)]
             before = rng.bit_generator.state
-            choices, reasons = self._propose(rows.X, masks, rng=rng)
+            choices, reasons = self._propose(rows.X, arms, masks, rng=rng)
             chosen = choices.index
             learns = np.arange(len(chosen)) if only is None else np.flatnonzero(chosen == only[: len(chosen)])
             unchanged = self._unchanged(numbers[chosen[learns]])
             kept = int(learns[unchanged]) + 1 if unchanged < len(learns) else len(chosen)
             if kept < len(chosen):
                 rng.bit_generator.state = before
-                rng.random((kept, UNIFORMS + self._n_uniforms(tuple(numbers))))
+                rng.random((kept, UNIFORMS + self._n_uniforms(arms)))
             events: list[Event] = []
             if only is None:
-                for i, event in enumerate(self._decided(rows.first(kept), choices, reasons, masks)):
+                for i, event in enumerate(self._decided(rows.first(kept), offer, choices, reasons, masks)):
                     events += [event, Rewarded(event.id, check_reward(rewards[i, chosen[i]]))]
             else:
-                labels = self.arms
                 for i in learns[learns < kept].tolist():
-                    value = check_reward(rewards[i, chosen[i]])
-                    events.append(Observed(rows.plain(i), labels[chosen[i]], value, encoded=rows.encoded(i)))
+                    label, value = offer.labels[chosen[i]], check_reward(rewards[i, chosen[i]])
+                    events.append(Observed(rows.plain(i), label, value, encoded=rows.encoded(i)))
             self._events += events
             return chosen[:kept], choices.propensities[:kept]
 
@@ -469,22 +554,30 @@ class Policy(EventFold):
         self._events.append(Rewarded(id, value))
         return "learned"
 
-    def _observe_rows(self, contexts: Any, arm: Any, reward: Any) -> Outcome | list[Outcome]:
+    def _observe_rows(self, contexts: Any, arm: Any, features: Any, reward: Any) -> Outcome | list[Outcome]:
         rows = self._encode(contexts)
-        labels, values = ([arm], [reward]) if rows.single else (listed("arm", arm), listed("reward", reward))
+        if features is not None and arm is not None:
+            raise ValueError(f"arm and features must not both be given, got {arm!r} and {shown(features)}")
+        if features is not None:
+            offer = self._offer([features] if rows.single else features)
+            labels: list[Any] = [None] * len(offer.labels)
+        else:
+            labels = [self._label(label) for label in ([arm] if rows.single else listed("arm", arm))]
+        values = [reward] if rows.single else listed("reward", reward)
         if not len(labels) == len(values) == len(rows.X):
             raise ValueError(
                 "context, arm and reward must have one length, got "
                 f"{len(rows.X)}, {len(labels)} and {len(values)}"
             )
-        checked = [
-            (self._label(label), check_reward(value)) for label, value in zip(labels, values, strict=True)
-        ]
-        self._events += [
-            Observed(context=rows.plain(i), arm=label, value=value, encoded=rows.encoded(i))
-            for i, (label, value) in enumerate(checked)
-        ]
-        return "learned" if rows.single else ["learned"] * len(checked)
+        events = []
+        for i, (label, value) in enumerate(zip(labels, map(check_reward, values), strict=True)):
+            event = Observed(context=rows.plain(i), arm=label, value=value, encoded=rows.encoded(i))
+            if features is not None:
+                given: Any = offer.candidates
+                event = replace(event, features=given[i], encoded=offer.encoded(rows.encoded(i), i))
+            events.append(event)
+        self._events += events
+        return "learned" if rows.single else ["learned"] * len(events)
 
     def _label(self, arm: Any) -> Label:
         """Check that an arm is there now."""

@@ -31,9 +31,9 @@ class Decision:
     id: str
     """Names the decision: its reward is handed in by it."""
     arm: Label
-    """Label of the chosen arm."""
+    """Label of the chosen arm; of candidates, the position."""
     index: int
-    """Its position in `Policy.arms`."""
+    """Its position in `Policy.arms`, or among the candidates."""
     propensities: Vector
     """(K,) probability of every arm, in the order of `Policy.arms`; exact unless its policy says not."""
     reason: Reason
@@ -41,7 +41,9 @@ class Decision:
     posterior: AnyPosterior | None = None
     """Posterior of the (K,) mean rewards at the context; None during warm-up and where a policy has none."""
     arms: tuple[Label, ...] = ()
-    """Labels in the order of ``propensities``."""
+    """Labels in the order of ``propensities``; of candidates, the positions."""
+    shortlist: NDArray[np.int64] | None = None
+    """Positions (S,) that ``posterior`` is of, where there were too many arms to ask about all of them."""
 
     def to_dict(self) -> dict[str, Any]:
         """Write the decision as plain JSON values; labels become texts where they are keys."""
@@ -58,4 +60,6 @@ class Choices:
     propensities: Matrix
     """(q, K)"""
     posterior: AnyPosterior | None = None
-    """(q, K)"""
+    """(q, K), or (q, S) where there is a shortlist"""
+    shortlist: NDArray[np.int64] | None = None
+    """(q, S) positions of the arms that the rule chose among; None for all."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pfnts.contexts import Schema
 from pfnts.events import Decided, Event, History, Label, Observed
+from pfnts.events.event import Context
 from pfnts.policies.archive import damaged, read_archive, write_archive
 from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.options import SignatureOfInit, check_settings, gathered
@@ -34,6 +35,10 @@ class EventFold(ABC):
         What the columns of a context are; inferred from the first context when not given.
     traffic
         Who gets traffic before the policy's own rule.
+    features
+        Features of each of these arms; None where arms have none.
+    arm_schema
+        What the columns of features are; inferred from the first ones when not given.
     """
 
     name: ClassVar[str]
@@ -44,15 +49,26 @@ class EventFold(ABC):
         check_settings(cls, options)
         return super().__new__(cls)
 
-    def __init__(self, arms: tuple[Label, ...], schema: Schema | None, *, traffic: Traffic) -> None:
+    def __init__(
+        self,
+        arms: tuple[Label, ...],
+        schema: Schema | None,
+        *,
+        traffic: Traffic,
+        features: tuple[Context, ...] | None = None,
+        arm_schema: Schema | None = None,
+    ) -> None:
         self._first_arms = arms
         self._first_schema = schema
+        self._first_features = features
+        self._first_arm_schema = arm_schema
         self._traffic = traffic
         self._lock = threading.RLock()
         self._events: list[Event] = []
         self._history: History | None = None
         self._learned = -1  # rows that the model has seen; -1 where there is no model
-        self._shape = (0, 0)  # width of a context and number of arms that the model was made for
+        self._shape = (0, 0, 0)  # floats of a context, arms, and floats of an arm that it was made for
+        self._fold()  # features that do not fit are an error now
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -93,10 +109,14 @@ class EventFold(ABC):
             seen = (event.encoded for event in self._events if isinstance(event, Decided | Observed))
             encoded = next(seen, None)
             first = self._first_schema or (encoded.schema if encoded else None)
+            brought = encoded.arm_schema if encoded and not self._first_features else None
+            first_of_arms = self._first_arm_schema or brought
             header = {
                 "policy": self.name,
                 "arms": list(self._first_arms),
+                "features": None if self._first_features is None else list(self._first_features),
                 "schema": None if first is None else first.to_json(),
+                "arm_schema": None if first_of_arms is None else first_of_arms.to_json(),
                 "settings": {**asdict(self._traffic), **settings},
             }
             write_archive(path, header=header, events=self._events)
@@ -121,6 +141,7 @@ class EventFold(ABC):
             )
         )
         try:
+            policy._first_arm_schema, policy._history = archive.arm_schema, None
             policy.append(archive.events)
         except Exception as error:
             raise damaged(archive.path, error) from error
@@ -132,9 +153,9 @@ class EventFold(ABC):
         return settings
 
     @classmethod
-    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
+    def _from_settings(cls, arms: Any, schema: Schema | None, settings: dict[str, Any]) -> Self:
         """Make a policy as `_settings` says, flat options gathered in their settings objects."""
-        return cls(tuple(arms), schema=schema, **settings)
+        return cls(arms, schema=schema, **settings)
 
     @abstractmethod
     def _reset(self, width: int, n_arms: int) -> None:
@@ -155,7 +176,12 @@ class EventFold(ABC):
     def _fold(self) -> History:
         """Bring the history up to the log."""
         with self._lock:
-            history = self._history or History(self._first_arms, self._first_schema)
+            history = self._history or History(
+                self._first_arms,
+                self._first_schema,
+                features=self._first_features,
+                arm_schema=self._first_arm_schema,
+            )
             try:
                 for event in self._events[history.position :] if history.position < len(self._events) else ():
                     history.fold(event)
@@ -165,17 +191,19 @@ class EventFold(ABC):
             self._history = history
             return history
 
-    def _model(self, width: int) -> History:
-        """Bring the model, for contexts of ``width`` floats, up to the history."""
+    def _model(self, width: int, n_features: int | None = None) -> History:
+        """Bring the model up to the history, for contexts of ``width`` floats and arms of ``n_features``."""
         history = self._fold()
-        shape = width, len(history.labels)
+        if n_features is None:
+            n_features = history.arm_features.shape[1]
+        shape = width, len(history.labels), n_features
         try:
-            grown = shape == self._shape or (shape[0] == self._shape[0] and self._grow(shape[1]))
+            grown = shape == self._shape or (shape[::2] == self._shape[::2] and self._grow(shape[1]))
+            self._shape = shape
             if self._learned < 0 or not grown:
                 self._learned = -1
-                self._reset(*shape)
+                self._reset(width, len(history.labels))
                 self._learned = 0
-            self._shape = shape
             if history.size > self._learned:
                 new = slice(self._learned, history.size)
                 self._observe(history.contexts[new], history.arms[new], history.rewards[new])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Self
 
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from pfnts import arms as arm_models
 from pfnts import backbones
 from pfnts import posterior as estimators
-from pfnts.arms import ArmModels, Encoding
+from pfnts.arms import ArmModels, Encoding, Features, Fixed, LayoutSelector
 from pfnts.arms.models import join
 from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
 from pfnts.contexts import Schema
-from pfnts.events import Label
+from pfnts.events import ActionSet
 from pfnts.policies import rules
+from pfnts.policies.arguments import Arms
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
 from pfnts.policies.memory import MEMORY, Memory
@@ -33,9 +34,11 @@ class PFNTS(Policy):
     Parameters
     ----------
     arms
-        Number of arms, or their labels.
+        Number of arms, their labels, or a mapping of labels to features; None where every decision brings its
+        own candidates.
     encoding
-        "adaptive", "disjoint", "joint", "block", "threshold"; a layout or a layout selector.
+        "adaptive", "disjoint", "joint", "block", "threshold", "features"; a layout or a layout selector. The
+        default is "features" where arms have features, otherwise "adaptive".
     backbone
         Name or object of the prediction model.
     estimator
@@ -65,12 +68,13 @@ class PFNTS(Policy):
     """
 
     name = "pfn-ts"
+    judges_features = True
 
     def __init__(
         self,
-        arms: int | Sequence[Label],
+        arms: Arms,
         *,
-        encoding: Encoding = "adaptive",
+        encoding: Encoding | None = None,
         backbone: str | Backbone = "embedded",
         estimator: str | Estimator | None = None,
         exploration: float | None = None,
@@ -79,7 +83,22 @@ class PFNTS(Policy):
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         traffic = traffic.with_warmup(least=FIRST_POSTERIOR, why="the rewards a posterior needs")
-        super().__init__(arms, traffic=traffic, schema=schema)
+        by_features = arms is None or isinstance(arms, Mapping)
+        if encoding is None:
+            encoding = "features" if by_features else "adaptive"
+        self._selector = arm_models.selector(encoding)
+        self._features = features_of(self._selector)
+        if self._features is not None and not by_features and not self._features.identity:
+            raise ValueError(
+                "arms must be a mapping of labels to features where these are all that tells arms apart, "
+                f"got {arms!r}; or choose encoding=Features(identity=True)"
+            )
+        super().__init__(
+            arms,
+            traffic=traffic,
+            schema=schema,
+            arm_schema=None if self._features is None else self._features.schema,
+        )
         self._backbone = backbones.load(backbone)
         self._named = backbone if backbone in backbones.names() else None
         self._estimator = (
@@ -98,7 +117,6 @@ class PFNTS(Policy):
         if not 0 <= self._exploration < np.inf:
             raise ValueError(f"exploration must be a finite number from 0 on, got {exploration}")
         self.rule: Reason = "thompson" if self._exploration else "greedy"  # type: ignore[misc]
-        self._selector = arm_models.selector(encoding)
         self._memory = memory
 
     @property
@@ -121,21 +139,34 @@ class PFNTS(Policy):
         """Factor on the posterior's standard deviations when an arm is drawn."""
         return self._exploration
 
-    def _posterior_at(self, X: Matrix) -> AnyPosterior:
-        # It is honest: decisions are drawn from it with its standard deviations times ``exploration``.
+    def posterior(self, contexts: Any, *, candidates: Any = None) -> AnyPosterior:
+        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
+
+        It is honest: decisions are drawn from it with its standard deviations times ``exploration``. It is of
+        all arms, or of all ``candidates`` where these are given, however many there are.
+        """
+        if candidates is None:
+            return super().posterior(contexts)
+        with self._lock:
+            rows = self._encode(contexts)
+            posterior = self._posterior_at(rows.X, self._offer(candidates).actions)
+            return posterior[0] if rows.single else posterior
+
+    def _posterior_at(self, X: Matrix, arms: ActionSet | None = None) -> AnyPosterior:
         history = self._fold()
         if history.size < FIRST_POSTERIOR:
             raise ValueError(f"posterior needs at least {FIRST_POSTERIOR} rewards, update the policy first")
-        self._model(X.shape[1])
-        return self._posterior(X, history.live)
+        arms = self._offer(None).actions if arms is None else arms
+        self._model(X.shape[1], arms.features.shape[1])
+        return self._posterior(X, arms)
 
     def catch_up(self) -> None:
         """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
         with self._lock:
             super().catch_up()
             history = self._fold()
-            if history.size >= FIRST_POSTERIOR:
-                self._posterior(history.contexts[-1:], history.live)
+            if history.size >= FIRST_POSTERIOR and history.live:
+                self._posterior(history.contexts[-1:], history.actions)
 
     # The algorithm. Append: rewards join the sequences of their arms, which refresh as they grow.
 
@@ -146,7 +177,7 @@ class PFNTS(Policy):
             refresh=self._memory.refresh,
             warmup=self._traffic.warmup,
             n_arms=room_for(n_arms, len(self._first_arms)),
-            width=width,
+            width=width + self._shape[2],
         )
 
     def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:  # noqa: ARG002
@@ -154,27 +185,38 @@ class PFNTS(Policy):
 
     # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
 
-    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
+    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
         return rules.thompson(self._posterior(X, arms), eligible, uniforms, exploration=self._exploration)
 
-    def _posterior(self, X: Matrix, arms: Sequence[int]) -> AnyPosterior:
-        versions = {arm: self._models.version(arm) for arm in arms}
-        # A posterior lasts longer the more rows it rests on, so more contexts are worth asking about at once.
-        ahead = max(64, max(size for _, size in versions.values()) // 4)
-        columns = self._ahead(X, versions, self._ask, ahead=ahead)
-        coupled = self._estimator.coupled and self._models.shared
-        return join(list(columns.values()), coupled=coupled, own=self._estimator.own_directions)
+    def _posterior(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
+        def ask(places: list[int], X: Matrix) -> list[AnyPosterior]:
+            return self._models.posteriors(X, arms.take(places), self._estimator)
 
-    def _ask(self, arms: list[int], X: Matrix) -> list[AnyPosterior]:
-        return self._models.posteriors(X, arms, self._estimator)
+        if arms.candidates:  # they will not come again
+            columns = ask(list(range(len(arms))), X)
+        else:
+            versions = {arm: self._models.version(arm) for arm in arms}
+            places = {arm: place for place, arm in enumerate(arms)}
+            # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
+            ahead = max(64, max(size for _, size in versions.values()) // 4)
+            found = self._ahead(
+                X, versions, lambda keys, X: ask([places[key] for key in keys], X), ahead=ahead
+            )
+            columns = list(found.values())
+        coupled = self._estimator.coupled and self._models.shared
+        return join(columns, coupled=coupled, own=self._estimator.own_directions)
 
     # What the base class wants to know.
 
-    def _n_uniforms(self, arms: Sequence[int]) -> int:
+    def _n_uniforms(self, arms: ActionSet) -> int:
         return len(arms) + 1 + self._estimator.coupled
 
-    def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:
-        return self._models.held(arms)
+    @property
+    def _takes_candidates(self) -> bool:
+        return self._features is not None
+
+    def _cold(self, arms: ActionSet) -> Mask:
+        return self._models.cold(arms)
 
     def _grow(self, n_arms: int) -> bool:
         return room_for(n_arms, len(self._first_arms)) == self._models.n_arms
@@ -200,7 +242,7 @@ class PFNTS(Policy):
         return settings
 
     @classmethod
-    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
+    def _from_settings(cls, arms: Any, schema: Schema | None, settings: dict[str, Any]) -> Self:
         for name in ("encoding", "backbone", "estimator"):
             if settings[name] is None:
                 raise ValueError(f"{name} must be passed to load: the policy was saved with one of your own")
@@ -215,6 +257,12 @@ class PFNTS(Policy):
                 stacklevel=3,
             )
         return policy
+
+
+def features_of(selector: LayoutSelector) -> Features | None:
+    """The layout that judges arms by features, if it is the one that answers."""
+    layout = selector.layout if isinstance(selector, Fixed) else None
+    return layout if isinstance(layout, Features) else None
 
 
 def default_estimator(backbone: Backbone) -> Estimator:

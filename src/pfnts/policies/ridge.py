@@ -137,7 +137,7 @@ class RidgePolicy(Policy):
         return {"penalty": self._penalty, "intercept": self._intercept, "summary": self._summary}
 
     @classmethod
-    def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:
+    def _from_settings(cls, arms: Any, schema: Schema | None, settings: dict[str, Any]) -> Self:
         summary = settings.pop("summary", None)
         policy = cls(arms, schema=schema, **settings)
         if summary is not None:

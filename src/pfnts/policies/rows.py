@@ -1,4 +1,4 @@
-"""Contexts on their way into a policy: as they were given, and as floats."""
+"""What a decision is about, on its way into a policy: as it was given, and as floats."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from pfnts.contexts import Schema, Table, plain, read
+from pfnts.contexts import Schema, Table, plain, plain_rows, read
+from pfnts.contexts.values import shown
+from pfnts.events import CANDIDATE, ActionSet, History, Label
 from pfnts.events.event import Context, Encoded
 from pfnts.policies.decision import Matrix
+
+MOST_VALUES = 1_000_000
+"""Features that the candidates of one decision may have in all: a log keeps them."""
 
 
 @dataclass(frozen=True)
@@ -62,3 +67,59 @@ class Rows:
     def encoded(self, i: int) -> Encoded:
         """Row i as floats, with its schema."""
         return Encoded(self.X[i], self.schema)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a decision is among: the policy's arms, or candidates of its own."""
+
+    labels: tuple[Label, ...]
+    """Of the arms; of candidates, their positions."""
+    actions: ActionSet
+    candidates: tuple[Context, ...] | Matrix | None = None
+    """Features as a log keeps them; None where they are those of the policy's arms."""
+    arm_schema: Schema | None = None
+    """The schema that encoded them; it knows all their categories."""
+
+    @classmethod
+    def arms(cls, history: History) -> Self:
+        """The policy's arms."""
+        if not history.live:
+            raise ValueError(
+                "candidates must be given: the policy was made with arms=None and has no arms of its own"
+            )
+        return cls(tuple(history.labels[number] for number in history.live), history.actions)
+
+    @classmethod
+    def of(cls, candidates: Any, history: History) -> Self:
+        """Encode candidates: a list of features, or a table with one row for each."""
+        if isinstance(candidates, str) or not hasattr(candidates, "__len__") or not len(candidates):
+            raise ValueError(
+                f"candidates must be a list of features or a table, one row for each, got {shown(candidates)}"
+            )
+        if isinstance(candidates, np.ndarray) and candidates.dtype.kind == "f" and candidates.ndim == 2:
+            kept: Any = candidates.astype(np.float64)  # a copy: the log must not change with the array
+        else:
+            kept = None
+        table = read(candidates)
+        if table.single:
+            raise ValueError(
+                f"candidates must be many, one row of features for each, got {shown(candidates)}; "
+                "put a single one into a list"
+            )
+        if table.n_rows * len(table.names) > MOST_VALUES:
+            raise ValueError(
+                f"candidates must have at most {MOST_VALUES:,} features in all, got {table.n_rows:,} with "
+                f"{len(table.names):,} each; leave out those that cannot be chosen"
+            )
+        features, schema = history.encode_features(table)
+        actions = ActionSet((CANDIDATE,) * len(features), features)
+        return cls(
+            tuple(range(len(features))), actions, tuple(plain_rows(table)) if kept is None else kept, schema
+        )
+
+    def encoded(self, encoded: Encoded, chosen: int) -> Encoded:
+        """Add what the log must know of the candidate chosen."""
+        if self.candidates is None:
+            return encoded
+        return replace(encoded, features=self.actions.features[chosen], arm_schema=self.arm_schema)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
@@ -61,7 +63,7 @@ def share_out(
         shares = within
     for i in np.flatnonzero(uniforms[:, 0] < total):
         index[i], reasons[i] = int(held[i].argmax()), "holdout"
-    return Choices(index, (1 - total)[:, None] * shares + held, choices.posterior), reasons
+    return replace(choices, index=index, propensities=(1 - total)[:, None] * shares + held), reasons
 
 
 def limited(shares: Matrix, limits: Matrix, eligible: Mask) -> Matrix:

@@ -68,6 +68,10 @@ class Traffic:
                 raise ValueError(f"{name} must be one of the arms {list(arms)}, got {label!r}")
         if not self.holdout:
             return self
+        if not arms:
+            raise ValueError(
+                f"holdout must be 0 for a policy without arms of its own, got {self.holdout}; give it arms"
+            )
         named = self if self.baseline is not None else replace(self, baseline=arms[0])
         if (self.limits(arms) < named.holdouts(arms)).any():
             raise ValueError(
@@ -76,18 +80,18 @@ class Traffic:
             )
         return named
 
-    def limits(self, arms: Sequence[Label]) -> NDArray[np.float64]:
+    def limits(self, arms: Sequence[Label | None]) -> NDArray[np.float64]:
         """Largest propensity (K,) of each arm."""
         if isinstance(self.max_share, float):
             return np.full(len(arms), self.max_share)
-        given = dict(self._pairs)
+        given: dict[Label | None, float] = dict(self._pairs)
         return np.array([given.get(arm, 1.0) for arm in arms])
 
     @property
     def _pairs(self) -> tuple[tuple[Label, float], ...]:
         return () if isinstance(self.max_share, float) else tuple(self.max_share)  # type: ignore[arg-type]
 
-    def holdouts(self, arms: Sequence[Label]) -> NDArray[np.float64]:
+    def holdouts(self, arms: Sequence[Label | None]) -> NDArray[np.float64]:
         """Share (K,) of the rounds that stays with each arm: none where the baseline is no longer there."""
         return np.array([self.holdout if arm == self.baseline else 0.0 for arm in arms])
 

@@ -19,7 +19,7 @@ class Uniform(Policy):
     Parameters
     ----------
     arms
-        Number of arms, or their labels.
+        Number of arms, their labels, or labels to features; None where decisions bring their own candidates.
     traffic
         Shares of the rounds that are not left to chance; no warm-up.
     schema
@@ -33,6 +33,7 @@ class Uniform(Policy):
 
     name = "uniform"
     rule = "explore"
+    judges_features = True
 
     def _reset(self, width: int, n_arms: int) -> None:
         """Nothing to make."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -27,7 +28,7 @@ def settle(
     cold: Mask,
     ahead: NDArray[np.int64],
     traffic: Traffic,
-    arms: Sequence[Label],
+    arms: Sequence[Label | None],
 ) -> tuple[Choices, list[Reason]]:
     """Put warm-up draws and random ones in the place of the rule's choices where they are due.
 
@@ -52,7 +53,7 @@ def settle(
     traffic
         Rows that an arm needs to be warm, and the shares of the decisions that are not the rule's.
     arms
-        Labels of the arms, (K,).
+        Labels of the arms, (K,); None for a candidate.
 
     Returns
     -------
@@ -82,4 +83,4 @@ def settle(
         )
         index[i], shares[i] = row.index[0], row.propensities[0]
         ahead[index[i]] += 1
-    return Choices(index, shares, choices.posterior), reasons
+    return replace(choices, index=index, propensities=shares), reasons
