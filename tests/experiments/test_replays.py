@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -381,3 +382,101 @@ def test_replays_of_version_0_1_are_left_alone_and_said_to_be(tmp_path: Path) ->
     )
     assert "replays of version 0.1" in text
     assert (tmp_path / "ts_0_0123456789abcdef.npz").read_bytes() == b"old"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> tuple[Path, list[dict[str, object]]]:
+    """A log with a category, and a policy that has learned from other rounds of the same shop."""
+    rng = np.random.default_rng(0)
+
+    def rounds(n: int) -> list[dict[str, object]]:
+        ages, plans = rng.uniform(20, 70, size=n).tolist(), rng.choice(["free", "paid"], size=n).tolist()
+        return [{"age": age, "plan": plan} for age, plan in zip(ages, plans, strict=True)]
+
+    policy = make("lin-ts", arms=["no", "yes"])
+    for context in rounds(40):
+        arm = ["no", "yes"][int(rng.integers(2))]
+        policy.update(context, arm=arm, reward=float((arm == "yes") == (context["plan"] == "paid")))
+    policy.save(tmp_path / "shop.policy")
+    logged = rounds(60)
+    lines = ["row,plan,age,sent,opened"]
+    for i, context in enumerate(logged):
+        paid = int((i % 2 == 1) == (context["plan"] == "paid"))
+        lines.append(f"{i},{context['plan']},{context['age']!r},{('no', 'yes')[i % 2]},{paid}")
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path, logged
+
+
+OPE = ("--action", "sent", "--reward", "opened", "--propensity", "no=0.5,yes=0.5", "--replicates", "0")
+
+
+def test_saved_policy_sees_its_own_columns_and_goes_on_from_what_it_knows(
+    shop: tuple[Path, list[dict[str, object]]],
+) -> None:
+    folder, logged = shop
+    saved = f"file:{folder / 'shop.policy'}"
+    text = pfnts(
+        "ope", folder / "log.csv", *OPE, "--policy", saved, "--policy", "ts", "--out", folder / "out"
+    )
+    # By hand, round by round: columns in another order than in the file, one of them of no use to it.
+    policy, rng = make("lin-ts", arms=["no", "yes"]).load(folder / "shop.policy"), policy_rng(0, seed=42)
+    weights, rewards = [], []
+    for i, context in enumerate(logged):
+        decision, _ = policy.propose(context, rng=rng)
+        weights.append(decision.propensities[i % 2] / 0.5)
+        rewards.append(float((i % 2 == 1) == (context["plan"] == "paid")))
+        if decision.index == i % 2:
+            policy.update(context, arm=decision.arm, reward=rewards[-1])
+    value = float(np.dot(weights, rewards) / np.sum(weights))
+    assert value > 0.8, "it knows what pays"
+    assert readable(value) in text
+    assert "began with what was learned before: if any of that was learned from this log" in text
+    assert saved in (folder / "out" / "report.html").read_text()
+
+
+def test_another_saved_policy_of_the_same_name_is_another_replay(
+    shop: tuple[Path, list[dict[str, object]]],
+) -> None:
+    folder, _ = shop
+    arguments = (
+        "ope",
+        folder / "log.csv",
+        *OPE,
+        "--policy",
+        f"file:{folder / 'shop.policy'}",
+        "--out",
+        folder,
+    )
+    assert "1 replay, of which 0 were finished before." in pfnts(*arguments)
+    assert "1 replay, of which 1 were finished before." in pfnts(*arguments)
+    policy = make("ts", arms=["no", "yes"])
+    policy.save(folder / "shop.policy")
+    assert "1 replay, of which 0 were finished before." in pfnts(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda path: path.unlink(), "No such file or directory"),
+        (lambda path: path.write_bytes(b"PK"), "must be a saved policy, .* is not one or is damaged"),
+        (lambda path: make("ts", arms=["no", "maybe"]).save(path), r"must have the arms \['no', 'yes'\]"),
+    ],
+)
+def test_saved_policy_that_cannot_be_used_is_explained(
+    damage: Callable[[Path], object], words: str, shop: tuple[Path, list[dict[str, object]]]
+) -> None:
+    folder, _ = shop
+    damage(folder / "shop.policy")
+    text = pfnts("ope", folder / "log.csv", *OPE, "--policy", f"file:{folder / 'shop.policy'}", code=2)
+    assert re.search(words, text)
+    assert "Traceback" not in text
+
+
+def test_saved_policy_whose_columns_the_log_lacks_is_explained(
+    shop: tuple[Path, list[dict[str, object]]],
+) -> None:
+    folder, _ = shop
+    text = (folder / "log.csv").read_text()
+    (folder / "log.csv").write_text(text.replace("plan,age", "tariff,age", 1))
+    arguments = ("ope", folder / "log.csv", *OPE, "--policy", f"file:{folder / 'shop.policy'}")
+    assert "policy must find its columns in the log" in pfnts(*arguments, "--out", folder / "out", code=1)

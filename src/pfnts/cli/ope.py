@@ -48,7 +48,10 @@ def ope(
         list[str] | None, typer.Option(help="Column that policies see; repeat. Ids and dates only if named.")
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option(help="Who is evaluated; repeat for more: `lin-ts:nu=0.1`.")
+        list[str] | None,
+        typer.Option(
+            help="Who is evaluated; repeat for more: `lin-ts:nu=0.1`, or `file:shop.policy`, a saved one."
+        ),
     ] = None,
     replicates: Annotated[int, typer.Option(min=0, help="Resampled logs for intervals; 0 gives none.")] = 30,
     fewer: Annotated[
@@ -84,7 +87,7 @@ def ope(
         )  # fmt: skip
         rounds = rounds if people is None else rounds.first(people)
         default = PAPER if log == "drinkless" else QUICK
-        specs = policy_grid(policy or default, backbone=[], encoding=[])
+        specs = policy_grid(policy or default, arms=rounds.arms)
         planned = plan_replays(
             rounds,
             specs,

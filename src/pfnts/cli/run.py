@@ -13,6 +13,7 @@ from pfnts.cli.console import leave_with_failures, plain_errors, regret_table, s
 from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.cli.tables import obtainable
+from pfnts.events import Label
 from pfnts.experiments import PolicySpec, RunStore, UnknownOptionError, plan, summarize
 from pfnts.experiments.scenarios import table_scenario
 
@@ -100,7 +101,11 @@ def scenarios_of(texts: Sequence[str], target: str | None) -> list[str]:
 
 
 def policy_grid(
-    texts: Sequence[str], *, backbone: Sequence[str], encoding: Sequence[str]
+    texts: Sequence[str],
+    *,
+    backbone: Sequence[str] = (),
+    encoding: Sequence[str] = (),
+    arms: int | Sequence[Label] = 2,
 ) -> list[PolicySpec]:
     """Give each policy every backbone and every encoding that it takes, and try each out."""
     axes = {"backbone": backbone, "encoding": encoding}
@@ -114,7 +119,7 @@ def policy_grid(
     specs = list(dict.fromkeys(specs))
     for spec in specs:
         # A wrong option or a missing extra shows here, not after the first hour.
-        spec.build(arms=2)
+        spec.build(arms=arms)
     for option, values in axes.items():
         if values and not any(option in dict(spec.options) for spec in specs):
             raise ValueError(f"--{option} needs a policy that has one, got {', '.join(texts)}")

@@ -76,6 +76,11 @@ def verdict(log: Log, found: Sequence[PolicyValue]) -> list[str]:
     """Say what can, and what cannot, be concluded: nobody is best while intervals overlap."""
     logged, *fixed = baselines(log)
     said = [f"What was done earned {readable(logged.value, logged.low, logged.high)} a round."]
+    if saved := [value.policy.label for value in found if value.policy.path is not None]:
+        said.append(
+            f"{_and(saved)} began with what was learned before: if any of that was learned from this log, "
+            "the estimate is too high."
+        )
     ranked = sorted(
         ((value.policy.label, value.final("snips")) for value in found), key=lambda p: -p[1].value
     )

@@ -150,7 +150,7 @@ def chosen_identity(log: Log, policy: PolicySpec) -> Identity:
     >>> chosen_identity(log, PolicySpec("lin-ts")), chosen_identity(log, PolicySpec("uniform"))
     ('one-hot', 'none')
     """
-    if log.clusters is None or policy.name in _CONTEXT_FREE:
+    if log.clusters is None or policy.name in _CONTEXT_FREE or policy.path is not None:
         return "none"
     backbone = policy.backbone()
     compact = policy.name in _SLOW_WITH_COLUMNS or (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pfnts import backbones, policies
@@ -15,8 +17,9 @@ from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
 from pfnts.events import Label
 from pfnts.experiments.settings import settings_of
-from pfnts.policies.registry import policy_class
+from pfnts.policies.registry import load, policy_class
 
+_FILE = "file:"
 Option = bool | int | float | str | None
 
 
@@ -35,14 +38,15 @@ class PolicySpec:
     """
 
     name: str
-    """One of `pfnts.policies.names`, or ``package.module.Class``, imported when it is built."""
+    """One of `pfnts.policies.names`; ``package.module.Class``, imported when it is built; or ``file:`` and
+    the path of a policy that was saved, which goes on from what it has learned."""
     options: tuple[tuple[str, Option], ...] = ()
     """Option names and values, sorted by name."""
 
     def __post_init__(self) -> None:
-        if self.name not in policies.names() and not is_dotted(self.name):
+        if self.name not in policies.names() and not is_dotted(self.name) and self.path is None:
             raise ValueError(
-                f"policy must be one of {', '.join(policies.names())} or package.module.Class; "
+                f"policy must be one of {', '.join(policies.names())}, package.module.Class or file:path; "
                 f"got {self.name!r}"
             )
         for option, value in self.options:
@@ -66,6 +70,8 @@ class PolicySpec:
         >>> PolicySpec.parse("pfn-ts:warmup=3,encoding=joint").options
         (('encoding', 'joint'), ('warmup', 3))
         """
+        if text.startswith(_FILE):
+            return cls(text)
         name, _, rest = text.partition(":")
         options: dict[str, Option] = {}
         for item in filter(None, re.split(r",(?![^(]*\))", rest)):  # an estimator's own options stay together
@@ -74,6 +80,11 @@ class PolicySpec:
                 raise ValueError(f"policy must be written name:option=value,option=value; got {text!r}")
             options[option] = _parse_value(value)
         return cls.of(name, **options)
+
+    @property
+    def path(self) -> Path | None:
+        """Where the policy was saved, if it was."""
+        return Path(self.name.removeprefix(_FILE)) if self.name.startswith(_FILE) else None
 
     @property
     def label(self) -> str:
@@ -100,6 +111,8 @@ class PolicySpec:
 
     def build(self, *, arms: int | Sequence[Label], device: str = "cpu") -> policies.Policy:
         """Make the policy, to compute on ``device`` if it can and its options name no other."""
+        if self.path is not None:
+            return _loaded(self.path, tuple(range(arms)) if isinstance(arms, int) else tuple(arms))
         options: dict[str, Any] = {name: value for name, value in self.options if name != "device"}
         try:
             return policies.make(self.name, arms=arms, device=self.device(device), **options)
@@ -118,6 +131,8 @@ class PolicySpec:
         >>> PolicySpec.of("pfn-ts", refresh=1.5).settings() == PolicySpec("pfn-ts").settings()
         True
         """
+        if self.path is not None:
+            return {"file": hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]}
         return settings_of(policy_class(self.name), dict(self.options))
 
     def decided_by(self) -> dict[str, Any]:
@@ -162,12 +177,21 @@ def _loaded_backbone(spec: PolicySpec) -> Backbone | None:
 
 @cache
 def _backbone_given(spec: PolicySpec) -> str | Backbone | None:
+    if spec.path is not None:
+        return None
     # A default is nowhere in the options, so the policy's class is asked for it.
     parameter = inspect.signature(policy_class(spec.name)).parameters.get("backbone")
     if parameter is None:
         return None
     given = dict(spec.options).get("backbone", parameter.default)
     return given if isinstance(given, str | Backbone) else None
+
+
+def _loaded(path: Path, arms: tuple[Label, ...]) -> policies.Policy:
+    policy = load(path)
+    if set(policy.arms) != set(arms):
+        raise ValueError(f"policy {path} must have the arms {list(arms)}, it has {list(policy.arms)}")
+    return policy
 
 
 def _parse_value(text: str) -> Option:

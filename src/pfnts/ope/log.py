@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from pfnts.contexts import Table
 from pfnts.events import Label
 from pfnts.policies.arguments import check_arms
 
@@ -56,6 +57,8 @@ class Log:
     """(T,) time of the round, for display; the order of the rows is what counts."""
     origins: Codes | None = None
     """(T,) cluster a row had before resampling, so that copies of a person are never told apart from it."""
+    table: Table | None = None
+    """(T rows) all columns as they were given, for policies that know theirs already."""
 
     def __post_init__(self) -> None:
         check_arms(self.arms)
@@ -150,6 +153,8 @@ class Log:
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
                 digest.update(field.name.encode() + np.ascontiguousarray(value).tobytes())
+        if self.table is not None:
+            digest.update(repr([self.table.names, *map(list, self.table.columns)]).encode())
         return digest.hexdigest()[:16]
 
     def _rows(self, rows: Codes, *, clusters: Codes | None = None) -> Log:
@@ -157,6 +162,8 @@ class Log:
         taken: dict[str, Any] = {
             name: value[rows] for name, value in arrays.items() if isinstance(value, np.ndarray)
         }
+        if self.table is not None:
+            taken["table"] = self.table.take(rows)
         if clusters is not None:
             taken["clusters"] = clusters
         if "clusters" in taken:

@@ -110,7 +110,9 @@ def log_from_columns(columns: Any, roles: Roles) -> Log:
         moments = times(table, roles.time)
         _check_sorted(table[roles.time], moments, clusters, roles)
     features, contexts = _contexts(table, roles, actions, propensities)
-    log = Log(contexts, features, arms, actions, rewards, propensities, design, clusters, moments)
+    log = Log(
+        contexts, features, arms, actions, rewards, propensities, design, clusters, moments, table=table
+    )
     return log if moments is None else log.take(np.argsort(moments, kind="stable"))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from pfnts.contexts import Table
 from pfnts.ope.log import Codes, Log, Matrix
 from pfnts.policies import Policy
 
@@ -55,7 +56,8 @@ def replay(
     Parameters
     ----------
     policy
-        A policy whose arms are those of the log, in any order; it is changed by what it learns.
+        A policy whose arms are those of the log, in any order; it is changed by what it learns. One that has
+        learned before is shown the columns that it knows.
     log
         What was done.
     rng
@@ -83,6 +85,7 @@ def replay(
         )
     if prefetch < 0:
         raise ValueError(f"prefetch must be 0 (never) or a positive number of rounds, got {prefetch}")
+    contexts = _shown(policy, log)
     columns = np.array([policy.arms.index(arm) for arm in log.arms])
     places = np.argsort(columns)  # the log's action for each of the policy's arms
     propensities = np.empty((log.rounds, log.n_arms))
@@ -93,9 +96,10 @@ def replay(
     while t < log.rounds:
         if prefetch and t >= announced:
             announced = min(t + prefetch, log.rounds)
-            policy.prefetch(log.contexts[t:announced])
+            policy.prefetch(_part(contexts, t, announced))
         rounds = slice(t, min(t + stretch, announced if prefetch else log.rounds))
-        index, shares = policy.play(log.contexts[rounds], rewards[rounds], rng=rng, only=known[rounds])
+        seen = _part(contexts, t, rounds.stop)
+        index, shares = policy.play(seen, rewards[rounds], rng=rng, only=known[rounds])
         played = slice(t, t + len(index))
         propensities[played], proposals[played] = shares[:, columns], places[index]
         t, stretch = t + len(index), min(_LONGEST_STRETCH, 2 * len(index))
@@ -106,3 +110,20 @@ def replay(
     if progress is not None:
         progress(log.rounds, int((proposals == log.actions).sum()))
     return Replay(propensities, proposals, proposals == log.actions, seconds)
+
+
+def _shown(policy: Policy, log: Log) -> Matrix | Table:
+    """What a policy sees of the log: its features, or the columns that the policy knows already."""
+    if policy.schema is None or log.table is None:
+        return log.contexts
+    names = [column.name for column in policy.schema.columns]
+    missing = [name for name in names if name not in log.table]
+    if missing:
+        raise ValueError(
+            f"policy must find its columns in the log, which has {list(log.table.names)}, not {missing}"
+        )
+    return log.table.select(names)
+
+
+def _part(contexts: Matrix | Table, start: int, stop: int) -> Matrix | Table:
+    return contexts.take(np.arange(start, stop)) if isinstance(contexts, Table) else contexts[start:stop]

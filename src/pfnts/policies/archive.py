@@ -101,6 +101,20 @@ def read_archive(path: str | os.PathLike[str], *, policy: str) -> Archive:
         raise damaged(name, error) from error
 
 
+def policy_of(path: str | os.PathLike[str]) -> str:
+    """Name of the policy in a file; any other file is a ValueError that says why."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if _HEADER not in archive.namelist():
+                return str(archive_1.read(archive)[0]["policy"])
+            _check_size(archive, _HEADER, os.path.getsize(path))
+            return str(json.loads(archive.read(_HEADER))["policy"])
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:
+        raise damaged(str(path), error) from error
+
+
 def _format(archive: zipfile.ZipFile, name: str, *, policy: str) -> Archive:
     header = json.loads(archive.read(_HEADER))
     _check(name, header, policy=policy, version=VERSION)

@@ -477,7 +477,7 @@ class Policy(EventFold):
 
     def play(
         self,
-        contexts: Matrix,
+        contexts: Any,
         rewards: Matrix,
         *,
         rng: Generator,
@@ -492,7 +492,7 @@ class Policy(EventFold):
         Parameters
         ----------
         contexts
-            Rounds to come, (m, P).
+            Rounds to come: a matrix (m, P), or another batch that `decide_batch` takes.
         rewards
             What each arm would pay, (m, K).
         rng

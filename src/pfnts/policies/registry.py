@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pfnts import backbones
 from pfnts.dotted import find, is_dotted
 from pfnts.events import Label
+from pfnts.policies.archive import policy_of
 from pfnts.policies.base import Policy
 from pfnts.policies.options import gathered
 
@@ -71,6 +73,16 @@ def make(name: str, *, arms: int | Sequence[Label], device: str = "cpu", **optio
             )
         options["backbone"] = backbones.load(options.get("backbone", backbone.default), device=device)
     return kind(arms, **gathered(kind, options))
+
+
+def load(path: str | os.PathLike[str]) -> Policy:
+    """Read back any of these policies from a file that it was saved to."""
+    name = policy_of(path)
+    if name not in _POLICIES:
+        raise ValueError(f"path must hold one of {sorted(_POLICIES)}, {str(path)!r} holds {name!r}")
+    module, cls = _POLICIES[name]
+    loaded: Policy = getattr(import_module(f"pfnts.policies.{module}"), cls).load(path)
+    return loaded
 
 
 def policy_class(name: str) -> Callable[..., Policy]:
