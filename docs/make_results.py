@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from pfnts.experiments.report.tables import markdown, number, spread
+from pfnts.reproduction.peers import LIBRARY_NAMES
 from pfnts.reproduction.published import OPENML, SYNTHETIC
 from pfnts.reproduction.standing import Standing, standing_table, verdicts
 
@@ -20,16 +21,22 @@ END = "<!-- end of results -->"
 def read(table: Path) -> list[Standing]:
     """PFN-TS as it comes, at the paper's horizon."""
     with table.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["policy"] == "pfn-ts" and row["mean"]]
+        listed = [row for row in csv.DictReader(file) if row["mean"] and row["horizon"] == "10000"]
+    rows = [row for row in listed if row["policy"] == "pfn-ts"]
+    peers: dict[str, float] = {}
+    for row in listed:
+        if row["policy"].partition("(")[0] in LIBRARY_NAMES:
+            peers[row["scenario"]] = min(float(row["mean"]), peers.get(row["scenario"], math.inf))
     return [
         Standing(
             row["scenario"],
             float(row["mean"]),
             float(row["standard_error"] or math.nan),
             int(row["replications"]),
+            peers.get(row["scenario"]),
         )
         for row in rows
-        if row["horizon"] == "10000" and " by " not in row["section"]
+        if " by " not in row["section"]
     ]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pfnts.reproduction import peers
+from pfnts.reproduction.peers import LIBRARY_NAMES, at_hand
 from pfnts.reproduction.targets import TARGETS, reproduction
 
 
@@ -15,7 +17,9 @@ def test_all_is_everything_once() -> None:
     everything = reproduction("all")
     assert len(everything.specs) == len(set(everything.specs))
     assert everything.coverage
-    assert everything.notes == ()
+    assert everything.trial == ("pfn-ts", "lin-ts", "rf-ts", "xgboost-ts", "bf-ts")
+    # A library that is missing is left out and named.
+    assert len(everything.notes) == len(LIBRARY_NAMES) - len({policy.name for policy in at_hand()[0]})
     for target in TARGETS:
         assert set(reproduction(target).specs) <= set(everything.specs)
 
@@ -28,7 +32,7 @@ def test_full_run_has_the_slow_policies_and_a_first_look_has_not() -> None:
 
 
 def test_what_is_left_out_is_said() -> None:
-    slow, ablations = reproduction("all", quick=True).notes
+    slow, ablations = reproduction("all", quick=True).notes[:2]
     assert "bf-ts and neural-ts are left out" in slow
     assert "on friedman and friedman-sparse-disjoint only" in ablations
     assert "as you asked" in reproduction("table-openml", slow=False).notes[0]
@@ -38,6 +42,28 @@ def test_named_policies_run_and_nobody_is_told_of_the_others() -> None:
     wanted = reproduction("table-openml", quick=True, policies=["ts", "bf-ts"])
     assert {spec.policy.name for spec in wanted.specs} == {"ts", "bf-ts"}
     assert wanted.notes == ()
+
+
+def test_library_that_is_missing_is_named_and_the_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = peers.PolicySpec.build
+
+    def without_vw(self: peers.PolicySpec, **options: object) -> object:
+        if self.name == "vw":
+            raise ImportError("the policy 'vw' needs vowpalwabbit")
+        return build(self, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(peers.PolicySpec, "build", without_vw)
+    wanted = reproduction("peers")
+    assert "vw is left out: the policy 'vw' needs vowpalwabbit." in wanted.notes
+    assert "vw" not in {spec.policy.name for spec in wanted.specs}
+
+
+def test_every_library_has_its_own_defaults_and_a_grid() -> None:
+    for name in LIBRARY_NAMES:
+        first, *grid = [policy for policy in peers.PEERS if policy.name == name]
+        assert not first.options
+        assert grid
+        assert all(policy.options for policy in grid)
 
 
 def test_more_replications_contain_the_fewer() -> None:

@@ -12,10 +12,13 @@ from pfnts.cli.console import leave_with_failures, plain_errors, say, stoppable
 from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.cli.tables import obtainable
-from pfnts.experiments import RunStore
+from pfnts.experiments import RunStore, prepare
 from pfnts.experiments.calibration import SIZES, plan_coverage
+from pfnts.experiments.replays import values
 from pfnts.experiments.report import write_report
-from pfnts.reproduction.paper import PAPER
+from pfnts.ope import Log, read_drinkless
+from pfnts.reproduction.drinkless import CONTESTANTS, shown_trial, trial_plan
+from pfnts.reproduction.paper import PAPER, Paper
 from pfnts.reproduction.results import write_results
 from pfnts.reproduction.targets import TARGETS, reproduction
 
@@ -84,13 +87,35 @@ def reproduce(
                 seed=SEED,
             )
         )
+        trial = _trial(data, quick=quick, said=bool(wanted.trial))
+        kept = RunStore(store.root / "drinkless")
+        names = wanted.trial or [policy.name for policy in CONTESTANTS]
+        replays = trial and prepare(
+            trial_plan(trial, quick=quick, names=names, seed=SEED), inputs=trial, device=device
+        )
+        if replays and not wanted.trial:  # what is there is shown, whatever was asked for
+            replays = [each for each in replays if each in kept]
     if cells:
         cover(cells, RunStore(store.root / "coverage"), engine=chosen, device="cpu")
     with stoppable(jobs, store):
         _, failures = finish_all(jobs, store=store, engine=chosen)
+        done, lost = finish_all(replays or [], store=kept, engine=chosen)
         with plain_errors(ValueError, ImportError, OSError):
-            page = write_report(store.root, figures=figures, beside=PAPER)
+            paper = Paper((trial, values(trial, done))) if trial and done else PAPER
+            page = write_report(store.root, figures=figures, beside=paper)
             say(f"The report is in {page}.")
             if results is not None:
-                say(f"The results are in {write_results(store.root, results, figures=figures)}.")
+                made = write_results(store.root, results, figures=figures, beside=paper)
+                say(f"The results are in {made}.")
     leave_with_failures(failures)
+    leave_with_failures(lost)
+
+
+def _trial(data: Path | None, *, quick: bool, said: bool) -> Log | None:
+    """The Drink Less trial, if its file is at hand; else, where it was asked for, a note."""
+    try:
+        return shown_trial(read_drinkless(data), quick=quick)
+    except (ValueError, OSError) as error:
+        if said:
+            say(f"Note: the Drink Less trial is left out: {error}", style="yellow")
+        return None

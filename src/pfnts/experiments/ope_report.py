@@ -164,24 +164,29 @@ def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike
         raise ValueError("found must hold at least one policy, got none")
     people = f", {log.n_groups:,} people" if log.clusters is not None else ""
     replicates = max(len(value.curves["snips"]) - 1 for value in found)
+    lead = (
+        f"{log.rounds:,} rounds{people}, {log.n_arms} actions. "
+        f"Intervals: 95 %, from up to {replicates} resampled logs, each replayed anew."
+    )
+    return write_page(Path(path), title=title, lead=lead, parts=report_parts(log, found))
+
+
+def report_parts(log: Log, found: Sequence[PolicyValue]) -> list[Part]:
+    """What the page says."""
     parts = [
         Part("Verdict", (*(Text(said, "verdict") for said in verdict(log, found)), _comparison(log, found))),
         Part("What each policy would have earned", (value_table(found), value_chart(log, found)), "Values"),
         Part("What was done", (action_table(log),), "Actions"),
     ]
     if len(found) > 1:
-        parts.append(Part("Leads over the best other policy", (_leads(found),), "Leads"))
+        parts.append(Part("Leads over the best other policy", (lead_table(found),), "Leads"))
     weights: list[Block] = [weight_table(found), *map(_weights, found, _styles(found))]
     note = Text("Rounds by weight, on a logarithmic scale, up to the largest weight there can be.", "note")
     parts += [
         Part("Importance weights", (*weights, note), "Weights"),
         Part("How to read this page", tuple(map(Text, _HOW_TO_READ)), "About"),
     ]
-    lead = (
-        f"{log.rounds:,} rounds{people}, {log.n_arms} actions. "
-        f"Intervals: 95 %, from up to {replicates} resampled logs, each replayed anew."
-    )
-    return write_page(Path(path), title=title, lead=lead, parts=parts)
+    return parts
 
 
 def value_table(found: Sequence[PolicyValue]) -> Table:
@@ -281,7 +286,8 @@ def _comparison(log: Log, found: Sequence[PolicyValue]) -> Table:
     return Table("Values on one scale", header, tuple(rows), notes=notes, heading="")
 
 
-def _leads(found: Sequence[PolicyValue]) -> Table:
+def lead_table(found: Sequence[PolicyValue]) -> Table:
+    """Every policy's lead over the best of the others."""
     rows = [
         (
             gap.policy,

@@ -7,11 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from pfnts.experiments import FinalRegret, PolicySpec
 from pfnts.experiments.charts import styles_of
+from pfnts.experiments.replays import PolicyValue
 from pfnts.experiments.report.companion import Companion, Footer
 from pfnts.experiments.report.contents import rank_cell
 from pfnts.experiments.report.page import Block, Details, Part
 from pfnts.experiments.report.sections import Section, average_ranks
 from pfnts.experiments.report.tables import Cell, Table, csv_text, spread
+from pfnts.ope import Log
+from pfnts.reproduction.drinkless import trial_parts, trial_tables
+from pfnts.reproduction.peers import LIBRARY_NAMES, measured, peer_table, peers_csv
 from pfnts.reproduction.published import (
     DEVIATION,
     HORIZON,
@@ -33,6 +37,10 @@ class Paper(Companion):
     name = "paper"
     titles = ("Synthetic tasks of the paper", "OpenML tasks", "More tasks")
 
+    def __init__(self, trial: tuple[Log, Sequence[PolicyValue]] | None = None) -> None:
+        self._trial = trial
+        """The Drink Less trial, and the values of policies on it."""
+
     def family(self, scenario: str) -> str:
         """Which of the paper's tables a scenario is in, if in any."""
         return self.titles[0 if scenario in SYNTHETIC else 1 if scenario in OPENML else 2]
@@ -44,15 +52,24 @@ class Paper(Companion):
         return REGRET.get(policy.name, {}).get(scenario)
 
     def footers(self, section: Section) -> list[Footer]:
-        """The best of public libraries, where there is one."""
+        """The best of public libraries as it was found elsewhere, where they were not run here."""
         known = any(scenario in LIBRARIES for scenario in section.scenarios)
-        if not known or section.horizon != HORIZON or section.axis:
+        here = any(policy.name in LIBRARY_NAMES for policy in section.policies)
+        if not known or here or section.horizon != HORIZON or section.axis:
             return []
         note = f"{LIBRARY.capitalize()}: the lowest of thirteen settings (three seeds), picked for each task."
         return [Footer(LIBRARY, LIBRARIES, note)]
 
     def parts(self, sections: Sequence[Section]) -> list[Part]:
-        """Ranks, then every policy beside its figures in the paper."""
+        """Ranks, then every policy beside its figures in the paper; public libraries; the trial."""
+        libraries = _peer_tables(sections)
+        return [
+            *self._beside_the_paper(sections),
+            *([Part("Public libraries", tuple(libraries), "Libraries")] if libraries else []),
+            *([] if self._trial is None else trial_parts(*self._trial)),
+        ]
+
+    def _beside_the_paper(self, sections: Sequence[Section]) -> list[Part]:
         by_policy = paper_tables(sections)
         if not by_policy:
             return []
@@ -65,9 +82,12 @@ class Paper(Companion):
 
     def tables(self, sections: Sequence[Section]) -> dict[str, tuple[list[Table], str]]:
         """The same as files."""
+        found = {} if self._trial is None else {"drinkless": trial_tables(self._trial[1])}
+        if libraries := _peer_tables(sections):
+            found["libraries"] = libraries, peers_csv(sections)
         by_policy = list(paper_tables(sections).values())
         if not by_policy:
-            return {}
+            return found
         ranks = paper_ranks(sections)
         rows = [
             (
@@ -82,10 +102,16 @@ class Paper(Companion):
             for name, scenario, ours in _beside(sections)
         ]
         header = ("policy", "scenario", "replications", "mean", "standard_error", "paper", "paper_deviation")
-        return {"paper": (by_policy if ranks is None else [ranks, *by_policy], csv_text(header, rows))}
+        tables = by_policy if ranks is None else [ranks, *by_policy]
+        return {"paper": (tables, csv_text(header, rows)), **found}
 
 
 PAPER = Paper()
+
+
+def _peer_tables(sections: Sequence[Section]) -> list[Table]:
+    horizons = sorted({section.horizon for section in sections}, reverse=True)
+    return [peer_table(rows, horizon) for horizon in horizons if (rows := measured(sections, horizon))]
 
 
 def paper_tables(sections: Iterable[Section]) -> dict[str, Table]:

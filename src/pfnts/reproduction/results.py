@@ -14,6 +14,7 @@ from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import folder_at, write_file
 from pfnts.experiments.outcomes import Outcome, read_outcomes
 from pfnts.experiments.report import tables
+from pfnts.experiments.report.companion import Companion
 from pfnts.experiments.report.contents import regret_chart
 from pfnts.experiments.report.sections import Section, organize
 from pfnts.experiments.report.tables import Cell, Table, csv_text, markdown_text, number
@@ -27,12 +28,20 @@ _LIBRARIES = ("pfnts", "python", "numpy", "torch")
 _FILES = {
     "regret": "final regret: mean ± standard error, the lowest in bold, the average rank",
     "paper": "our regret beside the paper's, policy by policy",
+    "libraries": "PFN-TS beside public libraries, with their defaults and the best of a grid",
+    "drinkless": "off-policy evaluation on the Drink Less trial: values, weights, leads",
     "times": "mean wall-clock seconds of a run",
     "runs": "every run: its regret, rounds, seconds and where it was made",
 }
 
 
-def write_results(root: str | os.PathLike[str], out: str | os.PathLike[str], *, figures: bool = True) -> Path:
+def write_results(
+    root: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    figures: bool = True,
+    beside: Companion = PAPER,
+) -> Path:
     """Write the tables of a report, a row for every run, a page of curves for each table and a README.
 
     Parameters
@@ -43,6 +52,8 @@ def write_results(root: str | os.PathLike[str], out: str | os.PathLike[str], *, 
         Where the files go.
     figures
         Whether to draw the curves, for which matplotlib is needed.
+    beside
+        The paper's figures, perhaps with those of the trial.
 
     Returns
     -------
@@ -65,7 +76,7 @@ def write_results(root: str | os.PathLike[str], out: str | os.PathLike[str], *, 
     if not outcomes:
         raise nothing_finished(store, notes)
     sections = organize(outcomes, titles=PAPER.titles, family=PAPER.family)
-    write_tables(out, sections, PAPER)
+    write_tables(out, sections, beside)
     write_file(out / "runs.csv", runs_csv(outcomes))
     if figures:
         for section in sections:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from pfnts.experiments import PolicySpec, RunSpec, plan
+from pfnts.reproduction.peers import PEERS
 from pfnts.reproduction.published import OPENML, SYNTHETIC
 
 QUICK_HORIZON, QUICK_REPLICATIONS = 500, 2
@@ -104,6 +105,9 @@ SUITES: dict[str, Suite] = {
         Suite("synthetic", "The paper's synthetic benchmarks", scenarios=SYNTHETIC, policies=CONTESTANTS),
         Suite("openml", "The paper's OpenML benchmarks", scenarios=OPENML, policies=CONTESTANTS),
         Suite("context", "Tasks on which the context matters", scenarios=CONTEXT, policies=CONTESTANTS),
+        Suite(
+            "peers", "Public libraries", scenarios=(*SYNTHETIC, *OPENML), policies=PEERS, selected=_SELECTED
+        ),
         _ablation("encoding", encoding=("disjoint", "joint")),
         _ablation("base", estimator=("subclt", "subclt(base=1.5)", "subclt(base=3)")),
         _ablation("rule", scenarios=_RULE_SCENARIOS, estimator=("predictive",)),

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from pfnts.dotted import is_dotted
 from pfnts.experiments import PolicySpec, RunSpec
+from pfnts.reproduction.drinkless import CONTESTANTS as TRIAL
+from pfnts.reproduction.peers import LIBRARY_NAMES, at_hand
 from pfnts.reproduction.suites import CONTESTANTS, SLOW, SUITES, Suite
 
 _ABLATIONS = tuple(name for name in SUITES if name.startswith("ablation-"))
@@ -16,7 +18,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "table-context": ("context",),
     "figures": ("synthetic", "openml", "context"),
     "ablations": _ABLATIONS,
+    "peers": ("peers",),
     "coverage": (),
+    "drinkless": (),
     "all": tuple(SUITES),
     "report": (),
 }
@@ -31,6 +35,8 @@ class Reproduction:
     """Runs, each once."""
     coverage: bool
     """Whether the coverage diagnostics belong to it."""
+    trial: tuple[str, ...]
+    """Policies that are evaluated on the Drink Less trial."""
     notes: tuple[str, ...]
     """Sentences about what was left out, and how to have it."""
 
@@ -73,7 +79,7 @@ def reproduction(
     known = [policy.name for policy in CONTESTANTS]
     own = [PolicySpec.parse(text) for text in policies if is_dotted(text.partition(":")[0])]
     for name in policies:
-        if name not in known and not is_dotted(name.partition(":")[0]):
+        if name not in (*known, *LIBRARY_NAMES) and not is_dotted(name.partition(":")[0]):
             raise ValueError(
                 f"policy must be one of {', '.join(known)} or package.module.Class; got {name!r}"
             )
@@ -82,14 +88,19 @@ def reproduction(
     if replications is not None and replications < 1:
         raise ValueError(f"replications must be a positive integer, got {replications}")
     with_slow = not quick if slow is None else slow
+    peers, missing = at_hand()
     names = policies or [name for name in known if with_slow or name not in SLOW]
     suites = [SUITES[name] for name in TARGETS[target]]
     asked = [_narrowed(suite, names, own, quick=quick, replications=replications) for suite in suites]
+    if "peers" in TARGETS[target] and not policies:
+        asked = [replace(suite, policies=tuple(peers)) if suite.name == "peers" else suite for suite in asked]
     specs = tuple(dict.fromkeys(spec for suite in asked for spec in suite.specs()))
     coverage = target in ("coverage", "all")
-    if not specs and not coverage and target != "report":
+    trial = tuple(p.name for p in TRIAL if p.name in names and target in ("drinkless", "all"))
+    if not specs and not coverage and not trial and target != "report":
         raise ValueError(f"policy must be one that {target} compares, got {', '.join(policies)}")
-    return Reproduction(specs, coverage, tuple(_notes(suites, asked, quick=quick, named=bool(policies))))
+    notes = _notes(suites, asked, quick=quick, named=bool(policies))
+    return Reproduction(specs, coverage, trial, (*notes, *(missing if "peers" in TARGETS[target] else ())))
 
 
 def _narrowed(
@@ -99,7 +110,7 @@ def _narrowed(
     kept = tuple(policy for policy in suite.policies if policy.name in names)
     return replace(
         chosen,
-        policies=kept if suite.name in _ABLATIONS else (*kept, *own),
+        policies=kept if suite.name in (*_ABLATIONS, "peers") else (*kept, *own),
         replications=replications or chosen.replications,
     )
 
@@ -114,6 +125,7 @@ def _notes(suites: Sequence[Suite], asked: Sequence[Suite], *, quick: bool, name
     fewer = [new for old, new in zip(suites, asked, strict=True) if len(new.scenarios) < len(old.scenarios)]
     if fewer:
         notes.append(
-            f"Ablations are on {' and '.join(fewer[0].scenarios)} only; without --quick on all tasks."
+            f"Ablations and libraries are on {' and '.join(fewer[0].scenarios)} only; without --quick on "
+            "all tasks."
         )
     return notes

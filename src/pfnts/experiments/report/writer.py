@@ -89,7 +89,7 @@ def write_report(
         ),
         None,
     )
-    if not outcomes and coverage is None:
+    if not outcomes and coverage is None and not beside.parts([]):
         raise nothing_finished(store, notes)
     out = store.root / "report" if out is None else folder_at(out, name="the place of the report")
     for folder in (out, out / "figures"):

@@ -1,0 +1,104 @@
+"""Public libraries beside PFN-TS: which settings are run, and how they did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pfnts.experiments import FinalRegret, PolicySpec
+from pfnts.experiments.report.sections import Section
+from pfnts.experiments.report.tables import Cell, Table, csv_text, spread
+
+PEERS = tuple(
+    map(
+        PolicySpec.parse,
+        (
+            "vw",
+            "vw:arguments=--squarecb",
+            "vw:arguments=--squarecb -q cc",
+            "vw:arguments=--bag 5 -q cc",
+            "mabwiser-linucb",
+            "mabwiser-linucb:intercept=true",
+            "mabwiser-linucb:alpha=0.1,intercept=true",
+            "contextualbandits-linucb",
+            "contextualbandits-linucb:alpha=0.1",
+            "bayesianbandits-ts",
+            "bayesianbandits-ts:intercept=true",
+        ),
+    )
+)
+"""Four libraries: each with its own defaults first, then a small grid."""
+LIBRARY_NAMES = tuple(dict.fromkeys(policy.name for policy in PEERS))
+_OURS = PolicySpec("pfn-ts")
+
+
+def at_hand() -> tuple[list[PolicySpec], list[str]]:
+    """Settings whose library is installed, and what is to be said about the others."""
+    found, missing = [], {}
+    for policy in PEERS:
+        try:
+            policy.build(arms=2)
+            found.append(policy)
+        except ImportError as error:
+            missing[policy.name] = str(error)
+    return found, [f"{name} is left out: {reason}." for name, reason in missing.items()]
+
+
+def measured(sections: Iterable[Section], horizon: int) -> dict[str, dict[PolicySpec, FinalRegret]]:
+    """Regret by scenario of PFN-TS, as it comes, and of every setting that was run."""
+    found: dict[str, dict[PolicySpec, FinalRegret]] = {}
+    for section in sections:
+        for (scenario, policy), row in section.cells.items():
+            if section.horizon == horizon and (policy == _OURS or policy in PEERS):
+                found.setdefault(scenario, {})[policy] = row
+    return {scenario: rows for scenario, rows in found.items() if any(policy in PEERS for policy in rows)}
+
+
+def peer_table(rows: dict[str, dict[PolicySpec, FinalRegret]], horizon: int) -> Table:
+    """PFN-TS beside each library, with its own defaults and with the best of the grid, task by task."""
+    listed = []
+    for scenario, cells in rows.items():
+        lowest = min(row.mean for row in cells.values())
+        shown = [_cell(_OURS, cells, lowest)]
+        for name in LIBRARY_NAMES:
+            grid = [policy for policy in PEERS if policy.name == name and policy in cells]
+            best = min(grid, key=lambda policy: cells[policy].mean, default=_OURS)
+            shown += [_cell(PolicySpec(name), cells, lowest), _cell(best, cells, lowest, named=True)]
+        listed.append((Cell(scenario), *shown))
+    names = [text for name in LIBRARY_NAMES for text in (name, "best of grid")]
+    settings = "; ".join(policy.label for policy in PEERS if policy.options)
+    return Table(
+        caption=f"Public libraries: final regret, {horizon:,} rounds",
+        header=("scenario", _OURS.name, *names),
+        rows=tuple(listed),
+        notes=(
+            "Mean ± standard error; bold: the lowest of the row. Each library with its own defaults, then "
+            "with the best of its settings, picked for the task after the fact.",
+            f"The grid, beside the defaults: {settings}.",
+        ),
+    )
+
+
+def peers_csv(sections: Iterable[Section]) -> str:
+    """Every setting in a row of its own."""
+    header = ("horizon", "scenario", "policy", "replications", "mean", "standard_error", "seconds")
+    rows = [
+        (section.horizon, scenario, policy.label, *(getattr(row, name) for name in header[3:]))
+        for section in sections
+        for (scenario, policy), row in section.cells.items()
+        if policy in PEERS
+    ]
+    return csv_text(header, list(dict.fromkeys(rows)))
+
+
+def _cell(
+    policy: PolicySpec, cells: dict[PolicySpec, FinalRegret], lowest: float, *, named: bool = False
+) -> Cell:
+    if policy not in cells or (named and policy == _OURS):
+        return Cell("—")
+    row = cells[policy]
+    aside = _options(policy.options) if named else ""
+    return Cell(spread(row.mean, row.standard_error), row.mean, bold=row.mean == lowest, aside=aside)
+
+
+def _options(options: Sequence[tuple[str, object]]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in options) or "defaults"
