@@ -13,6 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
+from pfnts.service.gate import MOST_BYTES, Gate
 from tests.service.asking import asking, context, shop
 from tests.service.processes import Service
 
@@ -174,6 +175,56 @@ def test_a_flood_is_shed_and_those_who_come_later_are_served(address):
         assert all(a.headers["retry-after"] == "1" for a in answers if a.status_code == 429)
         assert len(ask.engine.experiment("shop").state.decisions) == 20
         assert ask.post("/shop/decisions", body).status_code == 200
+
+
+def test_bodies_that_are_sent_together_have_bounded_room(address):
+    with asking(address, requests=1000) as ask:
+        shop(ask)
+        part, held = b"x" * (1 << 19), asyncio.Event()
+
+        async def send(gate, scope):
+            sent, answers = [], []
+
+            async def receive():
+                if not sent:
+                    sent.append(1)
+                    return {"type": "http.request", "body": part, "more_body": True}
+                await held.wait()
+                return {"type": "http.request", "body": b"", "more_body": False}
+
+            async def answer(message):
+                answers.append(message.get("status"))
+
+            await gate(scope | {"state": {}}, receive, answer)
+            return answers[0]
+
+        async def flood():
+            gate = ask.app.middleware_stack
+            while not isinstance(gate, Gate):
+                gate = gate.app
+            scope = {
+                "type": "http",
+                "method": "POST",
+                "path": "/v1/experiments/shop/decisions",
+                "headers": [],
+                "query_string": b"",
+                "client": ("127.0.0.1", 5),
+                "app": ask.app,
+            }
+            senders = [asyncio.create_task(send(gate, scope)) for _ in range(100)]
+            await asyncio.sleep(0.1)
+            assert gate._bytes <= MOST_BYTES
+            shed = [sender.result() for sender in senders if sender.done()]
+            held.set()
+            statuses = await asyncio.gather(*senders)
+            assert gate._bytes == 0, "all of it was given back"
+            return shed, statuses
+
+        ask.get("/shop")
+        [(shed, statuses)] = ask.run([flood()])
+        assert shed == [429] * (100 - MOST_BYTES // len(part))
+        assert statuses.count(422) == MOST_BYTES // len(part)
+        assert ask.post("/shop/decisions", {"context": context()}).status_code == 200
 
 
 def test_a_problem_document_does_not_repeat_what_json_cannot_say(address):

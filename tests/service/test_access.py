@@ -116,6 +116,23 @@ def test_roles_and_scopes_say_what_a_key_is_good_for(address):
         assert ask("GET", "/livez").status_code == 200, "a probe on this machine needs none"
 
 
+def test_a_key_for_one_experiment_learns_nothing_of_the_others(address):
+    with asking(address, client=("192.0.2.7", 5)) as ask:
+        only, all_ = (key(ask.engine.store, "admin", experiment=name) for name in ("shop", None))
+        for name in ("shop", "other-tenant"):
+            body = {"name": name, "arms": [{"id": "a"}], "policy": {"name": "uniform"}}
+            assert ask.post("", body, headers=all_).status_code == 201
+        ask.settle()
+        for method, path in addresses(ask):
+            own = path + "?follow=false" * path.endswith("/events")
+            assert "other-tenant" not in ask(method, own, headers=only).text, (method, path)
+            if "shop" in path:
+                theirs = path.replace("shop", "other-tenant")
+                assert ask(method, theirs, headers=only).status_code == 403, (method, theirs)
+        assert ask("GET", "/metrics", headers=only).status_code == 403
+        assert "other-tenant" in ask("GET", "/metrics", headers=all_).text
+
+
 def test_a_decision_of_another_experiment_is_not_found(address):
     with asking(address) as ask:
         shop(ask)

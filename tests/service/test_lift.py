@@ -38,3 +38,38 @@ def test_too_few_rewards_or_none_that_vary_give_no_lift():
     X, y, treated = world(rng)
     assert lift(X, np.where(treated, y, 0.0), treated, share=0.2) is None
     assert lift(X, y, treated, share=0.0) is None
+    assert lift(X, y, treated, share=0.2, units=["one", "other"] * 1000) is None, "two people are too few"
+
+
+def people(rng, n=120, visits=6, share=0.3, effect=0.5):
+    """Units that come back, each in one group for ever, each with a level that no context tells."""
+    held = rng.random(n) < share
+    who = np.repeat(np.arange(n), visits)
+    level = rng.normal(size=n)[who]
+    y = level + effect * ~held[who] + rng.normal(size=n * visits)
+    return rng.normal(size=(n * visits, 2)), y, ~held[who], who.tolist()
+
+
+def test_decisions_of_one_unit_are_not_taken_for_independent_ones():
+    rng = np.random.default_rng(4)
+    found, naive = [], []
+    for _ in range(200):
+        X, y, treated, units = people(rng)
+        found.append(lift(X, y, treated, share=0.3, units=units))
+        naive.append(lift(X, y, treated, share=0.3))
+    held = np.mean([one.low <= 0.5 <= one.high for one in found])
+    assert 0.88 <= held <= 0.99
+    assert np.mean([one.low <= 0.5 <= one.high for one in naive]) < 0.85, "what the world would otherwise do"
+
+
+def test_a_share_that_was_changed_on_the_way_leaves_the_estimate_right():
+    """While few are held out the world pays more: pooled, the policy would seem to earn that."""
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(100):
+        share = np.repeat([0.1, 0.6], 400)
+        treated = rng.random(800) >= share
+        y = np.repeat([3.0, 0.0], 400) + 0.5 * treated + rng.normal(size=800)
+        found.append(lift(np.zeros((800, 1)), y, treated, share=share))
+    assert abs(np.mean([one.value for one in found]) - 0.5) < 0.1
+    assert np.mean([one.low <= 0.5 <= one.high for one in found]) >= 0.88

@@ -14,8 +14,10 @@ import pytest
 from pfnts.ope import Roles, dr, read_log
 from pfnts.service.check import check
 from pfnts.service.export import command
+from pfnts.service.export import rows as exported
 from pfnts.service.store import open_store
 from tests.service.asking import asking, context, shop
+from tests.service.processes import until
 
 
 def rounds(ask, n, seed=0, **more):
@@ -144,6 +146,32 @@ def test_an_erased_person_is_gone_from_store_model_and_export(address):
         assert "u1" not in json.dumps(ask.get("/shop/report").json()["recent"])
         assert ask("DELETE", "/v1/experiments/shop/units/u1").json()["erased"] == 0
         assert [finding.problem for finding in check(ask.engine.store)] == [None]
+
+
+def test_an_arm_that_comes_while_an_export_goes_on_does_not_break_it(tmp_path):
+    with asking({"data": str(tmp_path), "database": None}) as ask:
+        shop(ask)
+        rounds(ask, 5)
+        live = ask.engine.experiment("shop")
+        table = exported(ask.engine.store, live.state)
+        first = next(table)
+        ask.post("/shop/arms", {"id": "c"})
+        rest = list(table)
+        assert [row.keys() for row in rest] == [first.keys()] * 4
+
+
+def test_imported_rows_of_an_erased_person_are_forgotten(address):
+    with asking(address) as ask:
+        shop(ask)
+        rows = [
+            {"context": context(i), "arm": "ab"[i % 2], "value": i, "unit": f"u{i % 3}"} for i in range(12)
+        ]
+        ask.post("/shop/imports", {"import_id": "old", "rows": rows})
+        ask.settle()
+        assert ask("DELETE", "/v1/experiments/shop/units/u1").json()["erased"] == 4
+        live = ask.engine.experiment("shop")
+        until(lambda: len(live.version.policy.events) == 8, 10)
+        assert [e.value for e in live.version.policy.events] == [i for i in range(12) if i % 3 != 1]
 
 
 def test_imported_rows_are_a_warm_start_and_count_once(address):

@@ -11,8 +11,8 @@ from contextlib import suppress
 import httpx
 
 from pfnts.service.check import check
-from pfnts.service.store import open_store
-from tests.service.asking import SHOP, context
+from pfnts.service.store import Draft, open_store
+from tests.service.asking import SHOP, asking, context, shop
 from tests.service.processes import Service, until
 from tests.service.test_serving import chi_square
 
@@ -107,6 +107,47 @@ def test_replicas_agree_though_one_is_stopped_and_the_leader_is_killed(database,
         own = [record for record in by_id.values() if record.id.startswith(f"{number}-")]
         assert chi_square(own) > 1e-4
     store.close()
+
+
+def test_a_replica_whose_clock_is_a_day_ahead_settles_nothing_early(database, monkeypatch):
+    import psycopg
+
+    monkeypatch.setattr(time, "time", lambda wall=time.time: wall() + 86400)
+    with asking({"data": "", "database": database}) as ask:
+        shop(ask, reward={"wait": 600, "default": 0})
+        assert ask.post("/shop/decisions", {"decision_id": "d1", "context": context()}).status_code == 200
+        decided = ask.engine.store.find("shop", "decided", "d1")
+        with psycopg.connect(database) as connection:
+            [(now,)] = connection.execute("SELECT extract(epoch FROM clock_timestamp())")
+        assert abs(decided.time - float(now)) < 60, "the database's clock is everybody's"
+
+
+def test_a_replica_that_cannot_keep_up_shows_its_lag(database):
+    with asking({"data": "", "database": database}) as ask:
+        shop(ask)
+        live = ask.engine.experiment("shop")
+        other = open_store("", database)
+        with live.model._spare.lock:  # as if it was learning
+            assert all(other.append([_decided(f"d{i}") for i in range(30)]))
+            until(lambda: live.state.position == 30)
+            assert 'pfnts_model_lag{experiment="shop"} 30' in ask("GET", "/metrics").text
+            assert ask.get("/shop/report").json()["model"]["lag"] == 30
+            answer = ask.post("/shop/decisions", {"context": context()}).json()
+            assert answer["model"]["position"] == 0, "it says which position it stands on"
+        until(lambda: live.lag == 0)
+        other.close()
+
+
+def _decided(id):
+    event = {"id": id, "arm": "a", "propensities": [["a", 1.0], ["b", 0.0]], "reason": "holdout"}
+    data = {
+        "event": event | {"kind": "decided", "eligible": None},
+        "model": {"position": 0, "fingerprint": "", "version": ""},
+        "deadline": 1e12,
+        "group": "holdout",
+        "request": "",
+    }
+    return Draft("shop", "decided", id, 0.0, data, context=context())
 
 
 def _count(store, kind):

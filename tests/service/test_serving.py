@@ -88,6 +88,33 @@ def test_the_holdout_is_a_fixed_share_of_units_and_gets_the_baseline(address):
         assert free["reason"] != "holdout"
 
 
+def test_the_lift_counts_only_while_some_were_held_out_and_the_others_got_the_policy(address):
+    with asking(address) as ask:
+        shop(ask, holdout=0.5, mode="shadow")
+        rng = np.random.default_rng(0)
+
+        def visits(name, n, bonus):
+            for i in range(n):
+                answer = ask_for(ask, f"{name}{i}", unit=f"{name}{i}").json()
+                value = float(rng.normal()) + (bonus if answer["reason"] == "holdout" else 0.0)
+                ask.post(f"/shop/decisions/{answer['decision_id']}/rewards", {"value": value})
+
+        visits("shadow", 60, bonus=100.0)
+        assert ask.get("/shop/report").json()["lift"] is None, "everybody got the baseline"
+        ask("PATCH", "/v1/experiments/shop", {"mode": "online"})
+        visits("online", 100, bonus=0.0)
+        ask.engine.experiment("shop").lift = (float("-inf"), None)
+        found = ask.get("/shop/report").json()["lift"]
+        assert found["rows"] == 100
+        assert -3 < found["low"] < found["high"] < 3
+        ask("PATCH", "/v1/experiments/shop", {"holdout": 0.0})
+        assert all(made.held_out is not None for id, made in _made(ask) if id.startswith("online"))
+
+
+def _made(ask):
+    return ask.engine.experiment("shop").state.decisions.items()
+
+
 def test_only_eligible_arms_are_served_also_by_the_fallback(address):
     with asking(address) as ask:
         shop(ask, mode="log_only")

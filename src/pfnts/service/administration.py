@@ -127,6 +127,7 @@ async def import_rows(engine: Engine, name: str, wanted: ImportRequest) -> dict[
             f"{wanted.import_id}/{number}",
             now,
             {"arm": row.arm, "value": row.value},
+            unit=row.unit,
             context=row.context,
         )
         for number, row in enumerate(wanted.rows)

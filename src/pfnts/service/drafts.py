@@ -114,23 +114,23 @@ def decided(
         proposed = to_dict(shadow)
         data["shadow"] = {name: proposed[name] for name in ("arm", "propensities", "reason")}
     if decision is not None and decision.posterior is not None and len(decision.arms) <= _SHOWN_ARMS:
-        data["posterior"] = posterior_of(decision)
+        data["posterior"] = posterior_of(decision, digits=6)
     return Draft(state.name, "decided", event.id, time, data, unit=request.unit, context=context)
 
 
-def posterior_of(decision: Decision) -> list[dict[str, Any]]:
-    """Mean and 95 % interval of each arm's mean reward, for people to look at."""
+def posterior_of(decision: Decision, *, digits: int = 17) -> list[dict[str, Any]]:
+    """Mean and 95 % interval of each arm's mean reward; None where there is no finite one."""
     posterior = decision.posterior
     assert posterior is not None
     low, high = posterior.interval(0.95)
+
+    def plain(value: float) -> float | None:
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+
     return [
-        {"arm": arm, "mean": _short(mean), "low": _short(below), "high": _short(above)}
+        {"arm": arm, "mean": plain(mean), "low": plain(below), "high": plain(above)}
         for arm, mean, below, above in zip(decision.arms, posterior.mean, low, high, strict=True)
     ]
-
-
-def _short(value: float) -> float | None:
-    return float(f"{float(value):.6g}") if math.isfinite(value) else None
 
 
 def answer(record: Record) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Engine:
     def __init__(self, store: Store, *, limits: Limits | None = None, clock: Clock | None = None) -> None:
         self.store = store
         self.limits = limits or Limits()
-        self.clock = clock or Clock()
+        self.clock = clock or Clock(wall=store.time)
         self.metrics = Metrics()
         self.health = Health()
         self.replica = f"{socket.gethostname()}-{secrets.token_hex(3)}"

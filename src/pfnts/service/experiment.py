@@ -36,6 +36,8 @@ class Made:
     value: float | None = None
     learnable: bool = True
     """Whether it is in the policy's log."""
+    held_out: float | None = None
+    """Probability with which its unit was held out; None while the mode kept the policy from serving."""
 
 
 class ExperimentState:
@@ -157,6 +159,7 @@ class ExperimentState:
         made = Made(record.position, record.time, data["deadline"], arm, data["group"])
         # A decision whose context was erased, or whose arm was removed just before, teaches nothing.
         made.learnable = record.context is not None and arm in self.arms
+        made.held_out = self.holdout if self.mode in ("online", "frozen") else None
         self.decisions[record.id] = made
         heapq.heappush(self._waiting, (made.deadline, record.id))
         self.reasons[data["event"]["reason"]] += 1

@@ -28,7 +28,7 @@ def rows(store: Store, state: ExperimentState, *, group: Group = "policy") -> It
     group
         Whose decisions: those of the policy, of the holdout, of the baseline by the mode, or all.
     """
-    names = columns(state)
+    names, arms, features = columns(state), _arms(state), _features(state)  # arms may come while it goes on
     after = -1
     while records := store.read(state.name, after, limit=_PAGE):
         after = records[-1].position
@@ -37,7 +37,7 @@ def rows(store: Store, state: ExperimentState, *, group: Group = "policy") -> It
             if made is None or made.value is None or record.context is None:
                 continue
             if group in ("all", made.group):
-                yield dict(zip(names, _values(record, made.value, state), strict=True))
+                yield dict(zip(names, _values(record, made.value, arms, features), strict=True))
         if after >= state.position:
             break
 
@@ -88,15 +88,15 @@ def _features(state: ExperimentState) -> list[str]:
     return [] if state.schema is None else [column.name for column in state.schema.columns]
 
 
-def _values(record: Record, value: float, state: ExperimentState) -> Iterator[Any]:
+def _values(record: Record, value: float, arms: list[str], features: list[str]) -> Iterator[Any]:
     event, context = record.data["event"], record.context
     shares = dict(event["propensities"])
     # Decisions about nobody are independent of all others.
     unit = record.unit if record.unit is not None else f"decision {record.id}"
     yield from (record.id, iso(record.time), unit, event["arm"], value, shares[event["arm"]], event["reason"])
-    yield from (shares.get(arm, 0.0) for arm in _arms(state))
+    yield from (shares.get(arm, 0.0) for arm in arms)
     assert context is not None
     if isinstance(context, list):
         yield from context
     else:
-        yield from (context[name] for name in _features(state))
+        yield from (context[name] for name in features)

@@ -21,6 +21,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LARGEST_BODY = 1 << 20
+MOST_BYTES = 32 << 20
+"""Of all bodies that are held at a time."""
 _LONG = ("/events", "/export")
 _PROBES = ("/livez", "/readyz", "/metrics")
 _CSP = (
@@ -65,6 +67,7 @@ class Gate:
     def __init__(self, app: App, ring: KeyRing, *, patience: float, room: int) -> None:
         self._app, self._ring, self._patience, self._room = app, ring, patience, room
         self._under_way = 0
+        self._bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -78,22 +81,24 @@ class Gate:
                 message["headers"] = [*message["headers"], *(h for h in _HEADERS if h[0] not in given)]
             await send(message)
 
+        parts: list[bytes] = []
+        counted = False
         try:
             headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
             scope.setdefault("state", {})["key"] = await self._admit(scope, headers)
-            body = await _body(headers, receive, patience=self._patience)
+            await self._read(headers, receive, parts)
             # Counted from here on: whoever sends slowly takes nobody's place.
-            counted = scope["path"] not in _PROBES and not scope["path"].endswith(_LONG)
-            if counted and self._under_way >= self._room:
+            counts = scope["path"] not in _PROBES and not scope["path"].endswith(_LONG)
+            if counts and self._under_way >= self._room:
                 raise Busy("more requests are under way than can be served; try again in a second")
+            counted = counts
+            self._under_way += counted
+            await self._app(scope, _given(b"".join(parts), receive), guarded)
         except Refusal as refusal:
             await problem(refusal)(scope, receive, guarded)
-            return
-        self._under_way += counted
-        try:
-            await self._app(scope, _given(body, receive), guarded)
         finally:
             self._under_way -= counted
+            self._bytes -= sum(map(len, parts))
 
     async def _admit(self, scope: Scope, headers: dict[bytes, str]) -> Key | None:
         """The key of a request; None for this machine where there are no keys, which may do everything."""
@@ -113,6 +118,31 @@ class Gate:
         raise Unauthorized(
             "a valid key must be sent as Authorization: Bearer KEY; make one with: pfnts keys add"
         )
+
+    async def _read(self, headers: dict[bytes, str], receive: Receive, parts: list[bytes]) -> None:
+        """Read the whole body, if it is small enough, comes in time, and there is room for it."""
+        length = headers.get(b"content-length", "0")
+        if length.isdigit() and int(length) > LARGEST_BODY:
+            raise TooLarge(f"a body must have at most {LARGEST_BODY:,} bytes, got {int(length):,}")
+        size = 0
+        try:
+            async with asyncio.timeout(self._patience):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        break
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size > LARGEST_BODY:
+                        raise TooLarge(f"a body must have at most {LARGEST_BODY:,} bytes")
+                    if self._bytes + len(part) > MOST_BYTES:
+                        raise Busy("more is being sent than there is room for; try again in a second")
+                    parts.append(part)
+                    self._bytes += len(part)
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            raise TooSlow(f"a body must be there within {self._patience:g} seconds") from None
 
 
 def _given(body: bytes, receive: Receive) -> Receive:
@@ -168,27 +198,3 @@ def _credentials(header: str) -> str | None:
         except (binascii.Error, UnicodeDecodeError):
             return None
     return None
-
-
-async def _body(headers: dict[bytes, str], receive: Receive, *, patience: float) -> bytes:
-    """Read the whole body, if it is small enough and comes in time."""
-    length = headers.get(b"content-length", "0")
-    if length.isdigit() and int(length) > LARGEST_BODY:
-        raise TooLarge(f"a body must have at most {LARGEST_BODY:,} bytes, got {int(length):,}")
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(patience):
-            while True:
-                message = await receive()
-                if message["type"] != "http.request":
-                    break
-                part = message.get("body", b"")
-                size += len(part)
-                if size > LARGEST_BODY:
-                    raise TooLarge(f"a body must have at most {LARGEST_BODY:,} bytes")
-                parts.append(part)
-                if not message.get("more_body", False):
-                    break
-    except TimeoutError:
-        raise TooSlow(f"a body must be there within {patience:g} seconds") from None
-    return b"".join(parts)

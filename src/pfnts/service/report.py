@@ -8,7 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pfnts.contexts import Schema
 from pfnts.service.clock import iso
 from pfnts.service.engine import Engine
 from pfnts.service.experiment import ExperimentState
@@ -73,14 +75,29 @@ def _lift(engine: Engine, live: LiveExperiment) -> Lift | None:
     state = live.state
     if state.schema is None or not state.holdout:
         return None
-    rows, rewards, treated = [], [], []
+    contexts, rewards, treated, shares, units = [], [], [], [], []
     for record in engine.store.last(live.name, "decided", limit=_LIFT_ROWS):
         made = state.decisions.get(record.id)
-        if made and made.value is not None and record.context is not None and made.group != "baseline":
-            rows.append(state.schema.encode(record.context)[0])
+        # Only while some units were held out and the others got the policy.
+        if made and made.value is not None and record.context is not None and made.held_out:
+            contexts.append(record.context)
             rewards.append(made.value)
             treated.append(made.group == "policy")
-    return lift(np.array(rows), rewards, treated, share=state.holdout) if rows else None
+            shares.append(made.held_out)
+            units.append(record.unit or f"decision {record.id}")
+    if not contexts:
+        return None
+    return lift(_encoded(state.schema, contexts), rewards, treated, share=shares, units=units)
+
+
+def _encoded(schema: Schema, contexts: list[Any]) -> NDArray[np.float64]:
+    """Rows of contexts, each by name or by position."""
+    rows = np.empty((len(contexts), schema.width))
+    for kind in (dict, list):
+        of_kind = [i for i, context in enumerate(contexts) if isinstance(context, kind)]
+        if of_kind:
+            rows[of_kind] = schema.encode([contexts[i] for i in of_kind])
+    return rows
 
 
 def _arm(state: ExperimentState, arm: str, steps: list[dict[str, Any]], total: int) -> dict[str, Any]:

@@ -196,6 +196,8 @@ class ImportedRow(_Strict):
     context: Context
     arm: Label
     value: Number
+    unit: Unit | None = None
+    """Who it is about, for erasure."""
 
 
 class ImportRequest(_Strict):

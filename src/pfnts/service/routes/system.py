@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from pfnts.service.engine import Engine
 from pfnts.service.problems import responses
-from pfnts.service.routes.access import TheEngine
+from pfnts.service.routes.access import TheEngine, needs
 
 router = APIRouter(tags=["system"], responses=responses())
 _OPEN: dict[str, Any] = {"security": []}  # to this machine; others need a key here, too
@@ -34,9 +34,9 @@ async def ready(engine: TheEngine) -> Any:
     return JSONResponse(content, 503, headers={"Retry-After": "1"}, media_type="application/problem+json")
 
 
-@router.get("/metrics", response_class=PlainTextResponse, openapi_extra=_OPEN)
+@router.get("/metrics", response_class=PlainTextResponse, openapi_extra=_OPEN, dependencies=[needs("reader")])
 async def metrics(engine: TheEngine) -> PlainTextResponse:
-    """Counters and gauges in the text format of Prometheus."""
+    """Counters and gauges in the text format of Prometheus; not with a key for one experiment only."""
     return PlainTextResponse(engine.metrics.text(_gauges(engine)), media_type="text/plain; version=0.0.4")
 
 

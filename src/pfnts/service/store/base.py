@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -113,6 +114,10 @@ class Store(ABC):
     @abstractmethod
     def experiments(self) -> dict[str, int]:
         """Names of the experiments, and the last position of each."""
+
+    def time(self) -> float:
+        """Seconds since 1970 by the clock that all processes of the store share."""
+        return time.time()
 
     @abstractmethod
     def meta(self, name: str, default: str | None = None) -> str | None:
