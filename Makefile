@@ -36,9 +36,10 @@ test-crash: export OMP_NUM_THREADS = 1
 test-crash: export PFNTS_KILLS = 100
 test-crash: export PFNTS_SERVER_KILLS = 20
 test-crash: export PFNTS_EXAMPLES = 50
+test-crash: export PFNTS_COPIES = 1000
 test-crash: export PFNTS_DECISIONS = 100000
 test-crash: $(VENV)/.ready
-	$(BIN)/python -m pytest tests/service/test_crash.py tests/service/test_openapi.py tests/service/test_serving.py
+	$(BIN)/python -m pytest -rP $(addprefix tests/service/test_,crash.py replicas.py openapi.py serving.py)
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

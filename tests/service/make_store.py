@@ -43,7 +43,11 @@ def live_through(ask, name, settings, world):
             ask("PATCH", f"/v1/experiments/{name}", {"mode": "online", "baseline_arm": "b", "holdout": 0.2})
             assert ask("DELETE", f"/v1/experiments/{name}/arms/c").status_code == 200
         eligible = {"eligible": ["a", "b"]} if i % 7 == 0 else {}
-        asked = {"decision_id": f"d{i}", "unit": f"u{i % 9}", "context": context(round(float(rng.normal()), 3))}
+        asked = {
+            "decision_id": f"d{i}",
+            "unit": f"u{i % 9}",
+            "context": context(round(float(rng.normal()), 3)),
+        }
         answer = ask.post(f"/{name}/decisions", asked | eligible).json()
         world.pass_(1)
         if i % 5:

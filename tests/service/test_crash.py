@@ -95,8 +95,10 @@ def verify(load: Load, service: Service, address):
     live.learn()
     twin = live.version.policy
     found = twin.posterior(context(0.3, "paid"))
-    if posterior["posterior"] is not None:
-        np.testing.assert_allclose([arm["mean"] for arm in posterior["posterior"]], found.mean, rtol=1e-5)
+    low, high = found.interval(0.95)
+    for name, values in (("mean", found.mean), ("low", low), ("high", high)):
+        told = [arm[name] for arm in posterior["posterior"]]
+        np.testing.assert_allclose(told, values, rtol=0, atol=1e-9)
     # What it would have answered to the requests after the last crash, at the positions they stood on.
     seal = Seal(bytes.fromhex(store.meta("secret")))
     for answer in next_up:
@@ -111,7 +113,7 @@ def verify(load: Load, service: Service, address):
             decision.propensities, list(answer["propensities"].values()), rtol=0, atol=1e-9
         )
     store.close()
-    return served
+    return {"position": served["position"], "model": served["model"]["position"]}
 
 
 class ReplayTo:
@@ -131,18 +133,26 @@ class ReplayTo:
 def test_killed_services_lose_and_double_nothing(address, tmp_path):
     rng = random.Random(KILLS)
     service = Service(**address, log=(tmp_path / "log").open("ab"), poll=0.05, timeout=5.0)
-    assert service.http.post("/v1/experiments", json=SHOP).status_code == 201
+    service.wait_ready()
+    network = {"name": "pfn-ts", "settings": {"backbone": "linear", "warmup": 3}}
+    settings = SHOP if address["database"] else SHOP | {"policy": network}
+    assert service.http.post("/v1/experiments", json=settings).status_code == 201
     load = Load(service)
-    for _ in range(KILLS):
-        until(lambda: service.http.get("/readyz").status_code == 200)
-        time.sleep(rng.uniform(0.05, 0.5))
+    for number in range(KILLS):
+        if number % 4:  # every fourth dies while it still reads its log
+            reached = len(load.rewarded) + rng.randint(1, 10)
+            until(lambda reached=reached: len(load.rewarded) >= reached)
+        time.sleep(rng.uniform(0.0, 0.3))
         service.kill()
         service.start()
     service.wait_ready()
     reached = len(load.rewarded) + 10
     until(lambda: len(load.rewarded) >= reached)
     load.stop()
-    verify(load, service, address)
+    served = verify(load, service, address)
+    print(
+        f"{KILLS} kills, {len(load.decided)} decisions and {len(load.rewarded)} rewards acknowledged:", served
+    )
 
 
 def test_a_killed_database_loses_and_doubles_nothing(tmp_path):
@@ -170,7 +180,8 @@ def test_a_killed_database_loses_and_doubles_nothing(tmp_path):
         reached = len(load.rewarded) + 10
         until(lambda: len(load.rewarded) >= reached)
         load.stop()
-        verify(load, service, address)
+        served = verify(load, service, address)
+        print(f"{SERVER_KILLS} kills, {len(load.rewarded)} rewards acknowledged:", served)
     finally:
         if service.process.poll() is None:
             service.kill()

@@ -33,6 +33,8 @@ def test_the_service_does_what_its_document_says(tmp_path):
                 *("-H", f"Authorization: Bearer {text}", "--max-examples", EXAMPLES, "--seed", "1"),
                 # A stream has no end.
                 *("--exclude-path-regex", "/events$", "--workers", "1", "--no-color"),
+                # The first policy with a network waits until its weights are read.
+                *("--request-timeout", "60"),
             ],
             cwd=tmp_path,
             capture_output=True,

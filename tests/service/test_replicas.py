@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import threading
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import httpx
@@ -17,6 +20,7 @@ from tests.service.processes import Service, until
 from tests.service.test_serving import chi_square
 
 WAIT = 3.0
+COPIES = int(os.environ.get("PFNTS_COPIES", "200"))
 
 
 class Traffic:
@@ -25,6 +29,7 @@ class Traffic:
     def __init__(self, service, number):
         self.service, self.number = service, number
         self.answers = []
+        self.learned = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -45,7 +50,23 @@ class Traffic:
                     if answer.status_code == 200:
                         self.answers.append(answer.json())
                         if i % 3 == 0:
-                            http.post(f"/v1/experiments/shop/decisions/{id}/rewards", json={"value": 1.0})
+                            url = f"/v1/experiments/shop/decisions/{id}/rewards"
+                            answer = http.post(url, json={"value": 1.0})
+                            if answer.status_code == 200 and answer.json()["status"] == "learned":
+                                self.learned.append(id)
+
+
+def _statuses_of_copies(services):
+    """Hand one reward in many times, to all replicas at once."""
+    body = {"decision_id": "once", "context": context()}
+    assert services[0].http.post("/v1/experiments/shop/decisions", json=body).status_code == 200
+
+    def hand_in(number):
+        http = services[number % 3].http
+        return http.post("/v1/experiments/shop/decisions/once/rewards", json={"value": 1.0}).json()["status"]
+
+    with ThreadPoolExecutor(30) as pool:
+        return Counter(pool.map(hand_in, range(COPIES)))
 
 
 def leads(service):
@@ -60,12 +81,13 @@ def test_replicas_agree_though_one_is_stopped_and_the_leader_is_killed(database,
     try:
         for service in services:
             service.wait_ready()
-        settings = SHOP | {"reward": {"wait": WAIT, "default": 0.0}}
+        settings = SHOP | {"reward": {"wait": WAIT, "default": 0.0}, "explore": 0.2}
         assert services[0].http.post("/v1/experiments", json=settings).status_code == 201
         assert services[1].http.get("/v1/experiments/shop").status_code == 200, "known elsewhere at once"
         until(lambda: sum(map(leads, services)) == 1)
         [leader] = [service for service in services if leads(service)]
         stopped, left = [service for service in services if service is not leader]
+        assert _statuses_of_copies(services) == {"learned": 1, "duplicate": COPIES - 1}
         traffic = [Traffic(service, n) for n, service in enumerate(services)]
         until(lambda: all(len(one.answers) >= 20 for one in traffic))
         stopped.signal(signal.SIGSTOP)
@@ -96,6 +118,13 @@ def test_replicas_agree_though_one_is_stopped_and_the_leader_is_killed(database,
     assert [record.position for record in records] == list(range(len(records))), "no gap"
     settled = [record.id for record in records if record.kind == "settled"]
     assert len(settled) == len(set(settled)), "nothing was settled twice"
+    by_reward = {
+        record.id for record in records if record.kind == "settled" and record.data["by"] == "reward"
+    }
+    assert by_reward >= {id for one in traffic for id in one.learned}, (
+        "what was learned did not expire as well"
+    )
+    assert len(settled) > len(by_reward), "the rest expired"
     by_id = {record.id: record for record in records if record.kind == "decided"}
     for one in traffic:
         positions = [answer["model"]["position"] for answer in one.answers]

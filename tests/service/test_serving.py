@@ -198,8 +198,16 @@ def test_served_arms_follow_the_propensities_that_were_stored(address):
         shop(ask, arms=[{"id": arm} for arm in "abc"], explore=0.1, holdout=0.1)
         rng = np.random.default_rng(0)
         for block in range(DECISIONS // 250):
+            # One block in three by the baseline, which draws where its arm is not eligible.
+            ask("PATCH", "/v1/experiments/shop", {"mode": "log_only" if block % 3 == 1 else "online"})
+            if block == 4:
+                ask.post("/shop/arms", {"id": "d"})
+            allowed = (None, None, None, ["b", "c"], ["a", "c"])
             requests = [
-                DecisionRequest(decision_id=f"{block}-{i}", context=context(rng.normal())) for i in range(250)
+                DecisionRequest(
+                    decision_id=f"{block}-{i}", context=context(rng.normal()), eligible=allowed[i % 5]
+                )
+                for i in range(250)
             ]
             answers = ask.run(decide(ask.engine, "shop", request) for request in requests)
             for answer in answers[::10]:
@@ -209,7 +217,9 @@ def test_served_arms_follow_the_propensities_that_were_stored(address):
         records = [r for r in ask.engine.store.read("shop", -1, limit=10**6) if r.kind == "decided"]
         assert len(records) == DECISIONS
         assert chi_square(records) > 1e-4
-        assert len({record.data["event"]["reason"] for record in records}) >= 3
+        reasons = Counter(record.data["event"]["reason"] for record in records)
+        assert reasons.keys() == {"warmup", "thompson", "explore", "holdout", "baseline"}, reasons
+        print(f"p = {chi_square(records):.3f}", dict(reasons))
 
 
 def chi_square(records):
@@ -223,7 +233,8 @@ def chi_square(records):
     for record in records:
         event = record.data["event"]
         reason = "model" if event["reason"] in ("thompson", "explore", "warmup") else event["reason"]
-        strata.setdefault(reason, []).append(event)
+        arms = tuple(arm for arm, _ in event["propensities"])
+        strata.setdefault((reason, arms), []).append(event)
     for events in strata.values():
         arms = [arm for arm, _ in events[0]["propensities"]]
         P = np.array([[share for _, share in event["propensities"]] for event in events])
