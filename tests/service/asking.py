@@ -81,7 +81,9 @@ class Asked:
 @contextmanager
 def asking(address, *, clock=None, client=("127.0.0.1", 1234), wait=True, **limits):
     engine = Engine(
-        open_store(**address), limits=Limits(**({"poll": 0.02, "timeout": 5.0} | limits)), clock=clock
+        open_store(**address),
+        limits=Limits(**({"poll": 0.02, "timeout": 5.0, "pause": 0.0} | limits)),
+        clock=clock,
     )
     try:
         asked = Asked(engine, client)

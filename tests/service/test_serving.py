@@ -13,8 +13,9 @@ from scipy import stats
 
 from pfnts.service.decisions import decide
 from pfnts.service.errors import Busy
+from pfnts.service.experiment import ExperimentState
 from pfnts.service.schemas import DecisionRequest
-from tests.service.asking import asking, context, shop
+from tests.service.asking import SHOP, asking, context, shop
 
 DECISIONS = int(os.environ.get("PFNTS_DECISIONS", "1500"))
 
@@ -173,6 +174,18 @@ def test_beyond_the_queue_requests_are_shed_and_the_rest_is_served(address):
         stored = ask.engine.experiment("shop").state.decisions
         assert len(stored) == 50 - shed, "what was shed was not stored"
         assert ask_for(ask, "later").status_code == 200
+
+
+def test_the_first_decision_after_the_creation_is_the_models(address, monkeypatch):
+    def slow(_):
+        time.sleep(0.3)
+        return make(_)
+
+    make = ExperimentState.make_policy
+    monkeypatch.setattr(ExperimentState, "make_policy", slow)
+    with asking(address, timeout=0.05) as ask:
+        assert ask.post("", SHOP).status_code == 201
+        assert ask_for(ask, "d1").json()["reason"] == "warmup"
 
 
 def test_a_refresh_that_takes_long_holds_up_no_decision(address, monkeypatch):

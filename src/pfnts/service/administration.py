@@ -9,7 +9,7 @@ from typing import Any
 from pfnts import backbones
 from pfnts.contexts import Schema
 from pfnts.service.clock import iso
-from pfnts.service.decisions import fix_schema, lookup, write
+from pfnts.service.decisions import fix_schema, lookup, wait_for_model, write
 from pfnts.service.engine import Engine
 from pfnts.service.errors import Conflict, Invalid, NotFound, Unavailable
 from pfnts.service.experiment import ExperimentState
@@ -60,6 +60,8 @@ async def create(engine: Engine, experiment: Experiment) -> tuple[dict[str, Any]
         raise Conflict(
             f"name must be new, there is an experiment {experiment.name!r} with other settings", field="name"
         )
+    if live.state.schema is not None:
+        await wait_for_model(live, seconds=10.0)
     return describe(engine, live), record is not None
 
 

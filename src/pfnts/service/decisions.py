@@ -180,7 +180,11 @@ async def fix_schema(engine: Engine, live: LiveExperiment, context: Any) -> None
     text = Schema.infer(context).to_json()
     await write(engine, [Draft(live.name, "schema", "schema", engine.clock.now(), {"schema": text})])
     await _unblocked(live.follow)
-    for _ in range(200):
-        if live.version is not None:
-            return
-        await asyncio.sleep(0.01)
+    await wait_for_model(live)
+
+
+async def wait_for_model(live: LiveExperiment, *, seconds: float = 2.0) -> None:
+    """Wait until a model can be asked, which is soon after the columns are known."""
+    end = time.monotonic() + seconds
+    while live.version is None and live.broken is None and time.monotonic() < end:
+        await asyncio.sleep(0.005)

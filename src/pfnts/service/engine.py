@@ -39,6 +39,8 @@ class Limits:
     """Entries that may wait to be written."""
     batch: int = 64
     """Decisions of one question to a model; 1 asks about each by itself."""
+    pause: float = 0.05
+    """Seconds between two refreshes of the models, at least: what comes meanwhile is learned together."""
     poll: float = 0.1
     """Seconds between looks at the logs of other processes, and at deadlines."""
     patience: float = 10.0
@@ -195,8 +197,8 @@ class Engine:
         while not self._stopping.is_set():
             self._news.wait(1.0)
             self._news.clear()
-            for live in self.experiments.values():
-                self._guarded(live.learn)
+            if any([self._guarded(live.learn) for live in self.experiments.values()]):
+                self._stopping.wait(self.limits.pause)
 
     def _keep_house(self) -> None:
         next_lease = 0.0
@@ -209,10 +211,10 @@ class Engine:
             if self.health.reason is not None or time.monotonic() - self.health.written > 10:
                 self._guarded(self._probe)
 
-    def _guarded(self, work: Callable[[], Any]) -> None:
+    def _guarded(self, work: Callable[[], Any]) -> Any:
         """Run a part of a thread's work; what fails is reported and tried again later."""
         try:
-            work()
+            return work()
         except FencedError as error:
             self.epoch = None
             log.warning("%s", error)
@@ -223,6 +225,7 @@ class Engine:
         except Exception:
             log.exception("unexpected failure in %s", threading.current_thread().name)
             time.sleep(0.1)
+        return None
 
     def _follow(self) -> None:
         if self.ready and not self.store.many and self._all_shown:

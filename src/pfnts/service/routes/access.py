@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
@@ -13,7 +13,8 @@ from pfnts.service.keys import ROLES, Role
 from pfnts.service.store import Key
 
 
-def _engine(request: Request) -> Engine:
+# Both are coroutines: plain functions would be run in another thread, for every request.
+async def _engine(request: Request) -> Engine:
     found: Engine = request.app.state.engine
     return found
 
@@ -34,8 +35,8 @@ def needs(role: Role) -> Any:
     return Depends(_checker(role))
 
 
-def _checker(role: Role) -> Callable[[Request], None]:
-    def check(request: Request) -> None:
+def _checker(role: Role) -> Callable[[Request], Awaitable[None]]:
+    async def check(request: Request) -> None:
         key = key_of(request)
         if key is None:
             return
