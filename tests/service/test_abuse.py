@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import select
 import socket
 import threading
 import time
+import warnings
 from collections import Counter
+from contextlib import suppress
 
 import httpx
 import numpy as np
 import pytest
 
+from pfnts.contexts import Schema, UnseenCategoryWarning, read
 from pfnts.service.gate import MOST_BYTES, Gate
-from tests.service.asking import asking, context, shop
-from tests.service.processes import Service
+from pfnts.service.store import open_store
+from tests.service.asking import SHOP, asking, context, shop
+from tests.service.processes import Service, until
 
 
 @pytest.fixture
@@ -115,6 +121,17 @@ def test_ever_new_categories_and_units_do_not_widen_the_model(address):
         assert ask.engine.experiment("shop").version.policy.schema.width == width
 
 
+def test_a_million_categories_take_the_room_of_a_few():
+    schema = Schema.of({"plan": "categorical"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnseenCategoryWarning)
+        for block in range(20):
+            rows = [{"plan": f"{block}-{i}"} for i in range(50_000)]
+            schema = schema.extended(read(rows))
+            assert schema.encode(rows).shape == (50_000, schema.width)
+    assert schema.width == len(schema.columns[0].categories) < 20
+
+
 def test_settings_that_would_import_or_contradict_are_refused(address):
     with asking(address) as ask:
         for changes, words in [
@@ -159,6 +176,90 @@ def test_slow_senders_are_let_go_and_others_are_served_meanwhile(tmp_path):
             connection.close()
     finally:
         assert service.stop() == 0
+
+
+def test_a_flood_of_large_bodies_takes_bounded_memory_and_streams_end_with_their_readers(tmp_path):
+    psutil = pytest.importorskip("psutil", reason="needs psutil")
+    service = Service(tmp_path, patience=20.0)
+    try:
+        service.wait_ready()
+        assert service.http.post("/v1/experiments", json=SHOP).status_code == 201
+
+        def send(text):
+            connection = socket.create_connection(("127.0.0.1", service.settings["port"]), timeout=10)
+            with suppress(ConnectionError):  # it may be refused half-way
+                connection.sendall(
+                    b"POST /v1/experiments/shop/imports HTTP/1.1\r\nHost: localhost\r\n" + text
+                )
+            return connection
+
+        process = psutil.Process(service.process.pid)
+        before = process.memory_info().rss
+        text = b"Content-Length: 1048576\r\n\r\n" + b"[" * 1_000_000  # all but the end of it
+        flood = [send(text) for _ in range(200)]
+
+        def waiting():
+            return [connection for connection in flood if not select.select([connection], [], [], 0)[0]]
+
+        until(lambda: len(waiting()) <= 34, 15)  # the rest was refused before it was all sent
+        assert len(waiting()) >= 20
+        grown = process.memory_info().rss - before
+        assert grown < 120 << 20, f"{grown >> 20} MiB for 200 MiB of bodies"
+        for connection in flood:
+            connection.close()
+        decision = {"context": context()}
+        path = "/v1/experiments/shop/decisions"
+        until(lambda: service.http.post(path, json=decision).status_code == 200)
+
+        def streams():
+            return int(re.search(r"^pfnts_streams (\d+)", service.http.get("/metrics").text, re.MULTILINE)[1])
+
+        stream = b"GET /v1/experiments/shop/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        readers = [socket.create_connection(("127.0.0.1", service.settings["port"])) for _ in range(40)]
+        for reader in readers:
+            reader.sendall(stream)
+        answers = Counter(reader.recv(12) for reader in readers)
+        assert answers == {b"HTTP/1.1 200": 32, b"HTTP/1.1 429": 8}
+        assert streams() == 32
+        for reader in readers[1:]:
+            reader.close()
+        until(lambda: streams() <= 1)
+    finally:
+        assert service.stop() == 0, "a stream that is open holds up nobody"
+
+
+def test_who_is_served_when_the_end_comes_gets_an_answer(tmp_path):
+    service = Service(tmp_path, timeout=5.0)
+    service.wait_ready()
+    assert service.http.post("/v1/experiments", json=SHOP).status_code == 201
+    told, refused = [], []
+
+    def ask(number):
+        with httpx.Client(base_url=service.url, timeout=20, trust_env=False) as http:
+            for i in range(10_000):
+                body = {"decision_id": f"{number}-{i}", "context": context()}
+                try:
+                    answer = http.post("/v1/experiments/shop/decisions", json=body)
+                except httpx.ConnectError as error:  # nobody listens any more
+                    refused.append(error)
+                    return
+                except httpx.TransportError:  # an idle connection was closed as the request left
+                    continue
+                assert answer.status_code == 200, answer.text
+                told.append(body["decision_id"])
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    until(lambda: len(told) > 20)
+    assert service.stop() == 0
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 4
+    store = open_store(tmp_path)
+    stored = {record.id for record in store.read("shop", -1, limit=10**6) if record.kind == "decided"}
+    store.close()
+    assert set(told) <= stored
 
 
 def test_a_flood_is_shed_and_those_who_come_later_are_served(address):

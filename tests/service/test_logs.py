@@ -205,6 +205,8 @@ def test_the_stream_gives_the_log_from_a_position_on(address):
             (6, "settled"),
         ]
         assert found[0]["context"].keys() == {"x", "plan"}
+        again = ask.get("/shop/events?after=2&follow=false", headers={"Last-Event-ID": "5"}).text
+        assert again.count("data: ") == 1, "a browser that comes back is not told everything again"
 
 
 def test_an_experiment_without_a_schema_takes_it_from_the_first_context(address):

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi import Path as PathParameter
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from pfnts.service import administration as administer
 from pfnts.service import export as exports
@@ -185,44 +186,54 @@ async def stream_events(
     engine: TheEngine,
     after: Annotated[int, Query(ge=-1, le=2**62)] = -1,
     follow: bool = True,
+    last_event_id: Annotated[int, Header(ge=-1, le=2**62)] = -1,
 ) -> StreamingResponse:
-    """The log past a position, and whatever comes, as server-sent events."""
+    """The log past a position, and whatever comes, as server-sent events; it can be taken up again."""
     live = await lookup(engine, experiment)
+    after = max(after, last_event_id)
     if engine.streams >= _MOST_STREAMS:
         raise Busy(f"at most {_MOST_STREAMS} streams are served at a time")
-    headers = {"X-Accel-Buffering": "no"}
-    return StreamingResponse(
-        _events(engine, live, after, follow=follow), media_type="text/event-stream", headers=headers
-    )
+    return _Stream(engine, _events(engine, live, after, follow=follow))
+
+
+class _Stream(StreamingResponse):
+    """Counts itself from the answer on, not from its first event on: many may be asked for at once."""
+
+    def __init__(self, engine: Engine, events: AsyncIterator[str]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._engine = engine
+        engine.streams += 1
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._engine.streams -= 1
 
 
 async def _events(engine: Engine, live: LiveExperiment, after: int, *, follow: bool) -> AsyncIterator[str]:
-    engine.streams += 1
     quiet = 0.0
-    try:
-        yield ": the log from here on\n\n"
-        while not engine.draining:
-            if live.state.position > after:
-                quiet = 0.0
-                for record in await asyncio.to_thread(engine.store.read, live.name, after, limit=500):
-                    after = record.position
-                    data = {
-                        "position": record.position,
-                        "kind": record.kind,
-                        "id": record.id,
-                        "time": iso(record.time),
-                        "unit": record.unit,
-                        "context": record.context,
-                        "data": record.data,
-                    }
-                    yield f"id: {after}\nevent: {record.kind}\ndata: {json.dumps(data)}\n\n"
-                continue
-            if not follow:
-                return
-            await asyncio.sleep(_PULSE)
-            quiet += _PULSE
-            if quiet >= 15:
-                quiet = 0.0
-                yield ": still here\n\n"
-    finally:
-        engine.streams -= 1
+    yield ": the log from here on\n\n"
+    while not engine.draining:
+        if live.state.position > after:
+            quiet = 0.0
+            for record in await asyncio.to_thread(engine.store.read, live.name, after, limit=500):
+                after = record.position
+                data = {
+                    "position": record.position,
+                    "kind": record.kind,
+                    "id": record.id,
+                    "time": iso(record.time),
+                    "unit": record.unit,
+                    "context": record.context,
+                    "data": record.data,
+                }
+                yield f"id: {after}\nevent: {record.kind}\ndata: {json.dumps(data)}\n\n"
+            continue
+        if not follow:
+            return
+        await asyncio.sleep(_PULSE)
+        quiet += _PULSE
+        if quiet >= 15:
+            quiet = 0.0
+            yield ": still here\n\n"
