@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pfnts.contexts import Schema
-from pfnts.policies import PFNTS, Decision, Memory, Policy, Traffic
+from pfnts.policies import PFNTS, Decision, Memory, Policy, Rewards, Traffic
 from pfnts.simulation import Trajectory, simulate
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ __all__ = [
     "Memory",
     "PFNRegressor",
     "Policy",
+    "Rewards",
     "Schema",
     "Traffic",
     "Trajectory",

@@ -10,6 +10,7 @@ from pfnts.policies.lin_ucb import LinUCB
 from pfnts.policies.memory import Memory
 from pfnts.policies.pfn_ts import PFNTS
 from pfnts.policies.registry import make, names
+from pfnts.policies.rewards import Rewards
 from pfnts.policies.traffic import Traffic
 from pfnts.policies.uniform import Uniform
 
@@ -24,6 +25,7 @@ __all__ = [
     "LinUCB",
     "Memory",
     "Policy",
+    "Rewards",
     "Traffic",
     "Uniform",
     "make",

@@ -26,7 +26,7 @@ from pfnts.policies.arguments import (
     listed,
     restored_on_error,
 )
-from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason
+from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason, Vector
 from pfnts.policies.explaining import explanation
 from pfnts.policies.explanation import Explanation
 from pfnts.policies.fold import EventFold
@@ -191,6 +191,8 @@ class Policy(EventFold):
         """
         with self._lock, restored_on_error(rng):
             rows = self._encode(contexts).expect(single=False)
+            if self._in_turn:
+                return self._decide_in_turn(rows, eligible, rng=rng)
             decisions, events = self._decide(rows, self._offer(None), eligible, rng=rng)
             self._events += events  # all or none: a list is extended in one step
             return decisions
@@ -260,7 +262,7 @@ class Policy(EventFold):
         """
         roles = Columns(action, reward, propensity, cluster, time, context)
         with self._lock:
-            events = imported_rows(log, roles, self._fold(), label=self._label, reward=check_reward)
+            events = imported_rows(log, roles, self._fold(), label=self._label, reward=self._checked)
             self._events += events  # all or none: a list is extended in one step
             return len(events)
 
@@ -302,7 +304,16 @@ class Policy(EventFold):
         """
         with self._lock:
             given = self._encode(context).expect(single=True)
-            return explanation(given, self._posterior_at, self._fold(), self._events, rows=rows, level=level)
+            history = self._fold()
+            return explanation(
+                given,
+                self._posterior_at,
+                history,
+                self._events,
+                less=self._less(self._offer(None).actions),
+                rows=rows,
+                level=level,
+            )
 
     def prefetch(self, contexts: Any) -> None:
         """Announce contexts to come: what the model says about them is computed in batches.
@@ -344,6 +355,23 @@ class Policy(EventFold):
     def _posterior_at(self, X: Matrix) -> AnyPosterior:  # noqa: ARG002
         """Posterior (q, K) of the mean rewards of the arms that are there, at encoded contexts (q, P)."""
         raise TypeError(f"policy must have a posterior, {type(self).__name__} has none; PFNTS has one")
+
+    def _checked(self, reward: Any) -> float:
+        """Return a reward as a float, or complain."""
+        return check_reward(reward)
+
+    @property
+    def _in_turn(self) -> bool:
+        """Whether a decision depends on the decisions before it, rewarded or not, also after warm-up."""
+        return False
+
+    def _allowed(self, arms: ActionSet, eligible: Mask) -> Mask:  # noqa: ARG002
+        """Keep those of the eligible arms (q, K) that may be chosen next; at least one of each row."""
+        return eligible
+
+    def _less(self, arms: ActionSet) -> Vector | None:  # noqa: ARG002
+        """What is deducted from each arm's mean reward (K,) before arms are compared, if anything is."""
+        return None
 
     def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:
         """Rows of each arm that its model holds."""
@@ -419,6 +447,22 @@ class Policy(EventFold):
         ]
         return decisions, events
 
+    def _decide_in_turn(self, rows: Rows, eligible: ArrayLike | None, *, rng: Generator) -> list[Decision]:
+        """Decide row after row, each as the log stands then; all or none."""
+        offer = self._offer(None)
+        masks = check_eligible(eligible, offer.labels, len(rows.X))
+        before, decisions = len(self._events), []
+        try:
+            for i in range(len(rows.X)):
+                [decision], [event] = self._decide(rows.part(slice(i, i + 1)), offer, masks[i], rng=rng)
+                self._events.append(event)
+                decisions.append(decision)
+        except BaseException:
+            del self._events[before:]
+            self._history = None  # it may have folded some of them
+            raise
+        return decisions
+
     def _decided(
         self,
         rows: Rows,
@@ -452,6 +496,7 @@ class Policy(EventFold):
     ) -> tuple[Choices, list[Reason]]:
         """Choose at each row of ``X``, as if each was the next; nothing but the generator changes."""
         history = self._model(X.shape[1], arms.features.shape[1])
+        eligible = self._allowed(arms, eligible)
         cold = self._cold(arms)
         warm = eligible & ~cold
         uniforms = rng.random((len(X), UNIFORMS + self._n_uniforms(arms)))
@@ -513,7 +558,7 @@ class Policy(EventFold):
             arms, numbers = offer.actions, np.array(offer.actions.numbers)
             masks = check_eligible(eligible, offer.labels, len(rows.X))
             self._model(rows.X.shape[1])
-            if self._cold(arms).any():
+            if self._cold(arms).any() or (self._in_turn and only is None):
                 rows = rows.first(1)  # who is drawn next depends on what came of this one
             masks = masks[: len(rows.X)]
             before = rng.bit_generator.state
@@ -528,16 +573,16 @@ class Policy(EventFold):
             events: list[Event] = []
             if only is None:
                 for i, event in enumerate(self._decided(rows.first(kept), offer, choices, reasons, masks)):
-                    events += [event, Rewarded(event.id, check_reward(rewards[i, chosen[i]]))]
+                    events += [event, Rewarded(event.id, self._checked(rewards[i, chosen[i]]))]
             else:
                 for i in learns[learns < kept].tolist():
-                    label, value = offer.labels[chosen[i]], check_reward(rewards[i, chosen[i]])
+                    label, value = offer.labels[chosen[i]], self._checked(rewards[i, chosen[i]])
                     events.append(Observed(rows.plain(i), label, value, encoded=rows.encoded(i)))
             self._events += events
             return chosen[:kept], choices.propensities[:kept]
 
     def _reward(self, decision: Decision | str, reward: Any) -> Outcome:
-        value = check_reward(reward)
+        value = self._checked(reward)
         id = decision.id if isinstance(decision, Decision) else decision
         status, chosen = self._fold().status(id), self._fold().chosen(id)
         if isinstance(decision, Decision) and chosen not in (None, decision.arm):
@@ -570,7 +615,7 @@ class Policy(EventFold):
                 f"{len(rows.X)}, {len(labels)} and {len(values)}"
             )
         events = []
-        for i, (label, value) in enumerate(zip(labels, map(check_reward, values), strict=True)):
+        for i, (label, value) in enumerate(zip(labels, map(self._checked, values), strict=True)):
             event = Observed(context=rows.plain(i), arm=label, value=value, encoded=rows.encoded(i))
             if features is not None:
                 given: Any = offer.candidates

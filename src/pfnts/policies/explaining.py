@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pfnts.contexts import Schema, plain, read
 from pfnts.events import Decided, Event, History, Observed, Rewarded
 from pfnts.events.event import Context
-from pfnts.policies.decision import Matrix
+from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.explanation import ArmReasons, ColumnEffect, Explanation, SimilarRow
 from pfnts.policies.neighbours import comparable, squared_distances
 from pfnts.policies.rows import Rows
@@ -28,6 +28,7 @@ def explanation(
     history: History,
     events: Sequence[Event],
     *,
+    less: Vector | None,
     rows: int,
     level: float,
 ) -> Explanation:
@@ -43,6 +44,8 @@ def explanation(
         What the log amounts to.
     events
         The log, for contexts as they were given.
+    less
+        What is deducted from each arm's mean reward (K,) before arms are compared, if anything is.
     rows
         How many of the nearest rows of each arm are shown.
     level
@@ -52,27 +55,31 @@ def explanation(
         raise ValueError(f"rows must be a number of rows from 0 on, got {rows!r}")
     check_level(level)
     posterior = posterior_at(given.X)
+    less = np.zeros(posterior.mean.shape[-1]) if less is None else less
     (low,), (high,) = posterior.interval(level)
-    [mean], [best] = posterior.mean, posterior.best_arm_probabilities()
-    order = np.lexsort((-mean, -best))
+    [mean], [best] = posterior.mean, posterior.shifted(less).best_arm_probabilities()
+    worth = mean - less
+    order = np.lexsort((-worth, -best))
     near = _nearest(given.X[0], history, given.schema, rows)
     contexts = _as_given(events, {i for places in near.values() for i, _, _ in places})
     arms = []
     for k in order.tolist():
         number = history.live[k]
-        rivals = mean[order[order != k]]
+        rivals = worth[order[order != k]] + less[k]
         similar = tuple(
             SimilarRow(contexts[i], reward, distance, bool((reward > rivals[:1]).all()))
             for i, distance, reward in near[number]
         )
         ends = float(mean[k]), float(low[k]), float(high[k])
         seen = int(history.rewarded[number])
-        arms.append(ArmReasons(history.labels[number], *ends, float(best[k]), seen, similar))
+        arms.append(ArmReasons(history.labels[number], *ends, float(best[k]), seen, similar, float(less[k])))
     replacing = _evenly(history.size, _REPLACEMENTS)
     effects: list[ColumnEffect] = []
     if len(order) > 1 and len(replacing):
         leads = _leads(given, posterior_at, history.contexts[replacing], order)
-        lead = mean[order[0]] - mean[order[1]]
+        first, second = order[:2]
+        leads -= less[first] - less[second]
+        lead = worth[first] - worth[second]
         for column, value, changed in zip(given.schema.columns, _values(given), leads, strict=True):
             overturned = float((changed < 0).mean())
             effects.append(ColumnEffect(column.name, value, float(lead - changed.mean()), overturned))

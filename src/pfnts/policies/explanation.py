@@ -23,7 +23,8 @@ class SimilarRow:
     distance: float
     """Numbers are counted in standard deviations of the history; another category is 1.4 away."""
     speaks_for: bool
-    """Whether it paid more than the posterior mean of the leader, or for the leader of the runner-up."""
+    """Whether it paid more than the posterior mean of the leader, or for the leader of the runner-up (both
+    less what is deducted)."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,13 @@ class ArmReasons:
     high: float
     """Ends of the interval."""
     best: float
-    """Probability that its mean reward is the largest."""
+    """Probability that its mean reward, less what is deducted, is the largest."""
     seen: int
     """Rewards of this arm in the history."""
     rows: tuple[SimilarRow, ...]
     """The nearest of them, nearest first."""
+    deducted: float = 0.0
+    """Its cost, times what a unit of the budget is worth."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,13 @@ class Explanation:
 
     @property
     def lead(self) -> float | None:
-        """Posterior mean of the leader less that of the runner-up."""
-        return self.arms[0].mean - self.arms[1].mean if len(self.arms) > 1 else None
+        """Posterior mean of the leader less that of the runner-up, after what is deducted from each."""
+        worth = [arm.mean - arm.deducted for arm in self.arms[:2]]
+        return worth[0] - worth[1] if len(worth) > 1 else None
 
     def table(self) -> dict[str, list[Any]]:
         """One row for each arm, as columns by name."""
-        names = ("arm", "mean", "low", "high", "best", "seen")
+        names = ("arm", "mean", "low", "high", "best", "seen", "deducted")
         found: dict[str, list[Any]] = {name: [getattr(arm, name) for arm in self.arms] for name in names}
         for name, wanted in (("rows_for", True), ("rows_against", False)):
             found[name] = [sum(row.speaks_for is wanted for row in arm.rows) for arm in self.arms]
@@ -125,6 +129,7 @@ class Explanation:
             lines.append(
                 f"  {arm.arm}: {arm.mean:.4g} ({arm.low:.4g} to {arm.high:.4g}, {self.level:.0%}), "
                 f"best with probability {arm.best:.3f}, {arm.seen} rewards"
+                + (f", {arm.deducted:.4g} deducted" if arm.deducted else "")
             )
             for row in arm.rows:
                 word = "for" if row.speaks_for else "against"

@@ -21,14 +21,16 @@ from pfnts.contexts import Schema
 from pfnts.events import ActionSet
 from pfnts.policies import rules
 from pfnts.policies.arguments import Arms
-from pfnts.policies.base import Policy
+from pfnts.policies.corners import bounded
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
 from pfnts.policies.memory import MEMORY, Memory
+from pfnts.policies.pricing import PricedPolicy
+from pfnts.policies.rewards import REWARDS, Rewards
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import AnyPosterior, Estimator
 
 
-class PFNTS(Policy):
+class PFNTS(PricedPolicy):
     """Thompson sampling whose posterior is read off what a prediction model says about the history.
 
     Parameters
@@ -52,6 +54,8 @@ class PFNTS(Policy):
         How much an arm's history grows before its posterior is recomputed.
     traffic
         Warm-up, at least 3, and shares of the rounds that are not left to the policy's own rule.
+    rewards
+        What is known of rewards beforehand: their range, what arms cost, a budget.
     schema
         What the columns of a context are; inferred from the first context when not given.
 
@@ -80,6 +84,7 @@ class PFNTS(Policy):
         exploration: float | None = None,
         memory: Memory = MEMORY,
         traffic: Traffic = TRAFFIC,
+        rewards: Rewards = REWARDS,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
         traffic = traffic.with_warmup(least=FIRST_POSTERIOR, why="the rewards a posterior needs")
@@ -97,6 +102,7 @@ class PFNTS(Policy):
             arms,
             traffic=traffic,
             schema=schema,
+            rewards=rewards,
             arm_schema=None if self._features is None else self._features.schema,
         )
         self._backbone = backbones.load(backbone)
@@ -186,9 +192,15 @@ class PFNTS(Policy):
     # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
 
     def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
-        return rules.thompson(self._posterior(X, arms), eligible, uniforms, exploration=self._exploration)
+        return rules.thompson(
+            self._posterior(X, arms), eligible, uniforms, exploration=self._exploration, less=self._less(arms)
+        )
 
     def _posterior(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
+        said, range_ = self._modelled(X, arms), self._rewards.range
+        return said if range_ is None else bounded(said, X, arms, self._fold(), range_)
+
+    def _modelled(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
         def ask(places: list[int], X: Matrix) -> list[AnyPosterior]:
             return self._models.posteriors(X, arms.take(places), self._estimator)
 
@@ -208,6 +220,9 @@ class PFNTS(Policy):
 
     # What the base class wants to know.
 
+    def _version(self, arms: ActionSet) -> Any:
+        return tuple((arm, self._models.version(arm)) for arm in arms)
+
     def _n_uniforms(self, arms: ActionSet) -> int:
         return len(arms) + 1 + self._estimator.coupled
 
@@ -222,7 +237,8 @@ class PFNTS(Policy):
         return room_for(n_arms, len(self._first_arms)) == self._models.n_arms
 
     def _unchanged(self, arms: NDArray[np.int64]) -> int:
-        return self._models.unchanged(arms)
+        # With a range, the rows themselves have a say at once.
+        return self._models.unchanged(arms) if self._rewards.range is None else 0
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -232,6 +248,7 @@ class PFNTS(Policy):
             "estimator": estimators.described(self._estimator),
             "exploration": self._exploration,
             **asdict(self._memory),
+            **self._rewards.to_settings(),
         }
 
     @classmethod

@@ -54,8 +54,12 @@ class Rows:
 
     def first(self, count: int) -> Self:
         """Keep the first rows."""
-        table = None if self.table is None else self.table.take(np.arange(count))
-        return replace(self, X=self.X[:count], table=table)
+        return self.part(slice(count))
+
+    def part(self, which: slice) -> Self:
+        """Keep some rows."""
+        table = None if self.table is None else self.table.take(np.arange(len(self.X))[which])
+        return replace(self, X=self.X[which], table=table)
 
     def plain(self, i: int) -> Context:
         """Row i as a log keeps it."""

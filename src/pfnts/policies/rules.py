@@ -9,7 +9,12 @@ from pfnts.posterior import AnyPosterior
 
 
 def thompson(
-    posterior: AnyPosterior, eligible: Mask, uniforms: Matrix, *, exploration: float = 1.0
+    posterior: AnyPosterior,
+    eligible: Mask,
+    uniforms: Matrix,
+    *,
+    exploration: float = 1.0,
+    less: Vector | None = None,
 ) -> Choices:
     """Draw mean rewards (q, K) and take the largest of each row.
 
@@ -23,8 +28,11 @@ def thompson(
         (q, n) numbers, n above ``posterior.n_uniforms``: the last of each row breaks ties.
     exploration
         Factor on the standard deviations of the draw; 0 takes the largest mean.
+    less
+        What is deducted from the mean reward of each arm, (K,).
     """
     drawn = posterior if exploration == 1.0 else posterior.scaled(exploration)
+    drawn = drawn if less is None else drawn.shifted(less)
     index = largest(drawn.draw(uniforms[:, : drawn.n_uniforms]), eligible, uniforms[:, -1])
     return Choices(index, drawn.best_arm_probabilities(eligible), posterior)
 

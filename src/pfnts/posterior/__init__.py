@@ -1,6 +1,7 @@
 """From what a prediction model says to posteriors of mean rewards."""
 
 from pfnts.posterior.base import Posterior, stack
+from pfnts.posterior.bounded import BoundedPosterior
 from pfnts.posterior.estimator import Answer, AnyPosterior, Asks, Estimator
 from pfnts.posterior.gaussian import GaussianPosterior
 from pfnts.posterior.grid import prefix_grid
@@ -17,6 +18,7 @@ __all__ = [
     "Answer",
     "AnyPosterior",
     "Asks",
+    "BoundedPosterior",
     "Estimator",
     "GaussianPosterior",
     "NetworkPosterior",

@@ -114,6 +114,10 @@ class Posterior(ABC):
             copy._set(name, value)
         return copy
 
+    def shifted(self, offset: ArrayLike) -> Self:
+        """Return the posterior of the mean rewards less ``offset`` (K,)."""
+        return replace(self, mean=self.mean - np.asarray(offset))
+
     def take(self, entries: NDArray[np.int64]) -> Self:
         """Keep some entries of the last axis."""
         return self._with(**self._each(lambda array: array[..., entries], lambda array: array[..., entries]))

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from pfnts.posterior.base import Array
+from pfnts.posterior.bounded import BoundedPosterior
 from pfnts.posterior.gaussian import GaussianPosterior
 from pfnts.posterior.rewards import RewardDistribution
 from pfnts.posterior.student import StudentPosterior
 
-AnyPosterior: TypeAlias = GaussianPosterior | StudentPosterior | RewardDistribution
+AnyPosterior: TypeAlias = GaussianPosterior | StudentPosterior | RewardDistribution | BoundedPosterior
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,10 @@ class RewardDistribution:
             raise ValueError(f"factor must not be negative, got {factor}")
         return RewardDistribution(self.mean + factor * (self.points - self.mean), self.size)
 
+    def shifted(self, offset: ArrayLike) -> RewardDistribution:
+        """Return the distribution of the rewards less ``offset`` (K,)."""
+        return RewardDistribution(self.points - np.asarray(offset), self.size)
+
     def take(self, entries: NDArray[np.int64]) -> RewardDistribution:
         """Keep some entries of the last axis."""
         return RewardDistribution(self.points[..., entries], self.size[..., entries])
