@@ -11,7 +11,7 @@ from scipy import stats
 
 from pfnts import PFNTS, Rewards, simulate
 from pfnts.environments import Environment
-from pfnts.environments.budgeted import budgeted
+from pfnts.environments.budgeted import BudgetedEnvironment, budgeted
 from pfnts.events import History, Observed
 from pfnts.events.event import to_dict
 from pfnts.policies import make
@@ -31,7 +31,7 @@ def policy(rewards: Rewards, **options: Any) -> PFNTS:
     return PFNTS(ARMS, backbone="linear", rewards=rewards, **options)
 
 
-def problem(rounds: int = 80, *, seed: int = 0) -> Environment:
+def problem(rounds: int = 50, *, seed: int = 0) -> Environment:
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(rounds, 2))
     means = np.column_stack([X[:, 0], X[:, 1], np.full(rounds, 0.4)])
@@ -70,9 +70,14 @@ def test_stretches_files_and_batches_decide_as_one_by_one(name: str, tmp_path: P
 @pytest.mark.parametrize("name", KNOWN)
 def test_propensities_are_the_frequencies(name: str) -> None:
     made = policy(KNOWN[name])
-    one_by_one(made, problem(60))
+    one_by_one(made, problem(40))
     x, rng = np.array([0.5, 0.45]), np.random.default_rng(7)
-    draws = [made.propose(x, rng=rng)[0] for _ in range(800)]
+    # With a budget each decision of a batch changes the next.
+    draws = (
+        [made.propose(x, rng=rng)[0] for _ in range(100)]
+        if KNOWN[name].budget
+        else made.decide_batch(np.tile(x, (400, 1)), rng=rng)
+    )
     expected = draws[0].propensities * len(draws)
     counts = np.bincount([draw.index for draw in draws], minlength=3)
     seen = expected > 1e-9
@@ -135,15 +140,15 @@ def test_open_questions_by_hand() -> None:
 def test_a_prize_in_a_corner_is_found_and_followed() -> None:
     # Arm b pays 20 times as much in a twentieth of the contexts, and a little less elsewhere.
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(1200, 2))
+    X = rng.uniform(size=(700, 2))
     prize = (X > 0.776).all(axis=1)
-    means = np.column_stack([np.full(1200, 1.2), np.where(prize, 20.0, 1.0)])
+    means = np.column_stack([np.full(700, 1.2), np.where(prize, 20.0, 1.0)])
     environment = Environment("corner", X, means, means + 0.01 * rng.normal(size=means.shape))
     options: dict[str, Any] = {"backbone": "linear", "encoding": "disjoint"}
     found = simulate(
         PFNTS(2, rewards=Rewards(range=(0, 21)), **options), environment, rng=np.random.default_rng(1)
     )
-    assert found.arms[600:][prize[600:]].mean() > 0.7
+    assert found.arms[400:][prize[400:]].mean() > 0.5
     lost = simulate(PFNTS(2, **options), environment, rng=np.random.default_rng(1))
     assert found.total_regret < lost.total_regret / 2
 
@@ -168,7 +173,7 @@ def test_reward_less_cost_is_what_counts() -> None:
 def test_a_budget_is_never_exceeded_whatever_else_has_a_share_in_the_traffic() -> None:
     rng = np.random.default_rng(0)
     costs = {"a": 0.05, "b": 0.3, "c": 1.0}
-    for total in (5.0, 20.0, 100.0):
+    for total in (5.0, 100.0):
         made = make(
             "pfn-ts", arms=ARMS, backbone="linear", cost=costs, budget=(total, 100), explore=0.2, warmup=5
         )
@@ -211,23 +216,23 @@ def test_price_of_a_budget_against_a_linear_programme() -> None:
 
 
 def test_a_budget_is_spent_where_it_earns_most() -> None:
-    problem = budgeted(horizon=700, rng=0)
-    known = Rewards(cost=dict(enumerate(problem.costs)), budget=(problem.budget, 700))
+    # Calls pay off with three in four, and there is money for one in seven: it should go to the best of them.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    means = np.column_stack([np.ones(300), 1 + 4 * X[:, 0]])
+    problem = BudgetedEnvironment(
+        Environment("calls", X, means, means + 0.3 * rng.normal(size=means.shape)), np.array([0.0, 1.0]), 43.0
+    )
     options: dict[str, Any] = {"backbone": "linear", "encoding": "disjoint"}
-    aware = simulate(PFNTS(3, rewards=known, **options), problem.environment, rng=np.random.default_rng(1))
-    assert problem.spent(aware.arms) <= problem.budget + 1e-9
-    # First come, first served: no price, and calls until the money is gone.
-    greedy, eager = PFNTS(3, rewards=Rewards(cost=known.cost), **options), []
-    rng, left = np.random.default_rng(1), problem.budget
-    for t, x in enumerate(problem.environment.contexts):
-        decision = greedy.decide(x, rng=rng, eligible=affordable(problem.costs, left=left, rounds=700 - t))
-        greedy.update(decision, reward=problem.environment.rewards[t, decision.index])
-        left -= problem.costs[decision.index]
-        eager.append(decision.index)
-    nobody = problem.earned(np.zeros(700, dtype=np.int64))
+    known = Rewards(cost={0: 0, 1: 1}, budget=(43, 300))
+    aware = simulate(PFNTS(2, rewards=known, **options), problem.environment, rng=np.random.default_rng(1))
+    assert problem.spent(aware.arms) <= 43
+    nobody = problem.earned(np.zeros(300, dtype=np.int64))
+    first_come = (means[:, 1] - 1 > means[:, 0]).astype(np.int64)
+    first_come[np.cumsum(first_come) > 43] = 0
     won = problem.earned(aware.arms) - nobody
-    print(won, problem.earned(np.array(eager)) - nobody, problem.optimum - nobody)
-    assert won > 1.2 * (problem.earned(np.array(eager)) - nobody)
+    assert won > 1.3 * (problem.earned(first_come) - nobody)
+    assert won > 0.8 * (problem.optimum - nobody)
 
 
 def test_what_is_not_known_properly_is_refused() -> None:
