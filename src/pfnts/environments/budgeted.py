@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from pfnts.environments.base import Environment, checked_horizon, generator
 
@@ -40,7 +39,8 @@ class BudgetedEnvironment:
         """
         means = self.environment.means
         rounds, arms = means.shape
-        import scipy.sparse as sparse
+        from scipy import sparse  # slow to import, and few need it
+        from scipy.optimize import linprog
 
         found = linprog(
             -(means - self.costs).ravel(),

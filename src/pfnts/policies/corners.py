@@ -15,7 +15,9 @@ from pfnts.posterior import AnyPosterior, BoundedPosterior
 _REACH = 0.1
 """How much an untried region may promise: chosen on functions of `benchmarks/reward_range.py`."""
 _USUAL = 0.05
-"""A reward that is exceeded in so large a share of an arm's rewards is followed as often as not."""
+"""Share of an arm's rewards that are as high as one at which that one is followed as often as not."""
+_FEW = 8
+"""Nearest rows of an arm whose rewards are looked at."""
 
 
 def bounded(
@@ -26,8 +28,8 @@ def bounded(
     A model that has seen an arm pay about 1 some hundred times is sure that it does so everywhere. The
     history does not say that: of a region in which the arm was not tried it says nothing, and all that is
     known is the range. The region around a context is as large as the share of all contexts that are nearer
-    to it than the arm's nearest row; the larger it is, the more the arm may pay there. And where that nearest
-    row paid more than the model says, and more than the arm usually pays, its reward may be the truth.
+    to it than the arm's nearest row; the larger it is, the more the arm may pay there. And where one of the
+    nearest rows paid more than the model says, and more than the arm usually pays, that may be the truth.
 
     Where arms have features nothing is added: there no arm was tried by itself.
 
@@ -53,32 +55,38 @@ def bounded(
     )
     if history.has_features:
         return found
-    untried, echo, unusual = open_questions(X, arms, history)
-    odds = np.where(echo > location, (_USUAL / unusual) ** 2, 0.0)
+    untried, echo, odds = open_questions(X, arms, history, location)
     return replace(found, reach=_REACH * untried * (high - location), echo=echo, echoed=odds / (1 + odds))
 
 
-def open_questions(X: Matrix, arms: Sequence[int], history: History) -> tuple[Matrix, Matrix, Matrix]:
+def open_questions(
+    X: Matrix, arms: Sequence[int], history: History, means: Matrix
+) -> tuple[Matrix, Matrix, Matrix]:
     """What the rows near each of ``X`` (q, P) leave open about arms, three arrays (q, K).
 
-    The share of all contexts that are nearer than an arm's nearest row, 1 where it has none; the reward of
-    that row (the average of those equally near); and the share of the arm's rewards that are no smaller.
+    The share of all contexts that are nearer than an arm's nearest row, 1 where it has none. Of the nearest
+    rows that paid more than ``means`` (q, K) the reward that speaks loudest, and the odds that it stands for
+    the mean here: they fall with the number of the arm's rows as near as that one, and with the square of
+    the share of the arm's rewards as high.
     """
     assert history.schema is not None
-    schema = history.schema
-    untried, unusual = np.ones((2, len(X), len(arms)))
-    echo = np.full(untried.shape, -np.inf)
-    seen = comparable(history.contexts, history.contexts, schema)
+    seen = comparable(history.contexts, history.contexts, history.schema)
+    untried, echo, odds = np.ones(means.shape), means.copy(), np.zeros(means.shape)
     own = {k: np.flatnonzero(history.arms == arm) for k, arm in enumerate(arms)}
     ordered = {k: np.sort(history.rewards[rows]) for k, rows in own.items()}
-    for i, x in enumerate(comparable(X, history.contexts, schema)):
+    for i, x in enumerate(comparable(X, history.contexts, history.schema)):
         distances = squared_distances(x, seen)
         for k, rows in own.items():
             if not len(rows):
                 continue
-            nearest = distances[rows].min()
-            untried[i, k] = (np.count_nonzero(distances < nearest) + 1) / (history.size + 1)
-            echo[i, k] = history.rewards[rows[distances[rows] == nearest]].mean()
-            smaller = np.searchsorted(ordered[k], echo[i, k] * (1 - 1e-12))
-            unusual[i, k] = max(len(rows) - smaller, 1) / len(rows)
-    return untried, echo, unusual
+            away = distances[rows]
+            untried[i, k] = (np.count_nonzero(distances < away.min()) + 1) / (history.size + 1)
+            few = np.argpartition(away, _FEW - 1)[:_FEW] if len(rows) > _FEW else np.arange(len(rows))
+            paid = history.rewards[rows[few]]
+            nearer = (away <= away[few, None]).sum(axis=1)
+            as_high = 1 - np.searchsorted(ordered[k], paid) / len(rows)
+            loud = np.where(paid > means[i, k], (_USUAL / as_high) ** 2 / nearer, 0.0)
+            best = loud.argmax()
+            if loud[best] > 0:
+                echo[i, k], odds[i, k] = paid[best], loud[best]
+    return untried, echo, odds

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from pfnts.posterior.base import Array, check_level
 from pfnts.posterior.best_arm import check_eligible
@@ -208,7 +208,7 @@ class _Normal:
     @property
     def _mass(self) -> Array:
         begin, end = self._ends
-        return np.asarray(ndtr(end) - ndtr(begin))
+        return np.asarray(scipy.special.ndtr(end) - scipy.special.ndtr(begin))
 
     @property
     def mean(self) -> Array:
@@ -229,7 +229,7 @@ class _Normal:
     def below(self, u: Array) -> Array:
         begin, end = self._ends
         z = np.clip((u - self.location) / self.scale, begin, end)
-        return np.asarray((ndtr(z) - ndtr(begin)) / self._mass)
+        return np.asarray((scipy.special.ndtr(z) - scipy.special.ndtr(begin)) / self._mass)
 
     def density(self, u: Array) -> Array:
         inside = (u >= self.low) & (u <= self.high)
@@ -237,7 +237,9 @@ class _Normal:
 
     def quantile(self, level: Array) -> Array:
         begin, _ = self._ends
-        found = self.location + self.scale * ndtri(ndtr(begin) + level * self._mass)
+        found = self.location + self.scale * scipy.special.ndtri(
+            scipy.special.ndtr(begin) + level * self._mass
+        )
         return np.asarray(np.clip(found, self.low, self.high))
 
 
