@@ -15,16 +15,23 @@ Measurements, each beside its aim:
     python benchmarks/embedded_speed.py                    # as in the table of the documentation
     python benchmarks/embedded_speed.py --horizon 1000     # a minute
     python benchmarks/embedded_speed.py --calls-only       # of the backbone alone
+    python benchmarks/embedded_speed.py --against ../old/src --threads 2   # beside version 0.1, as ratios
+
+The last takes the run, single decisions and the memory of both versions in turn, each in a process of its own;
+the source of 0.1 comes from ``git worktree add ../old bee60bd``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import resource
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -34,7 +41,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pfnts import PFNTS, simulate
-from pfnts.backbones import Question, load
+from pfnts.backbones import load
 from pfnts.environments import Environment, make
 from pfnts.posterior import prefix_grid
 
@@ -76,7 +83,13 @@ def snapshot_seconds(environment: Environment, size: int, *, repeats: int, rng: 
     return float(np.median(times))
 
 
-def decision_seconds(environment: Environment, *, decisions: int, rng: Generator) -> NDArray[np.float64]:
+def decision_seconds(
+    environment: Environment,
+    *,
+    decisions: int,
+    rng: Generator,
+    clock: Callable[[], float] = time.perf_counter,
+) -> NDArray[np.float64]:
     """Times of single decisions after all rounds of an environment, arms taken at random until then."""
     policy = PFNTS(arms=environment.n_arms, encoding="disjoint")
     before = environment.horizon - decisions
@@ -87,9 +100,9 @@ def decision_seconds(environment: Environment, *, decisions: int, rng: Generator
         )
     times = []
     for t in range(before, environment.horizon):
-        begun = time.perf_counter()
+        begun = clock()
         decision = policy.decide(environment.contexts[t], rng=rng)
-        times.append(time.perf_counter() - begun)
+        times.append(clock() - begun)
         policy.update(
             environment.contexts[t], arm=decision.arm, reward=float(environment.rewards[t, decision.index])
         )
@@ -98,6 +111,8 @@ def decision_seconds(environment: Environment, *, decisions: int, rng: Generator
 
 def call_seconds(environment: Environment, *, queries: int, repeats: int) -> float:
     """Median time of one call about two arms, each with half of the rounds, after all their rows."""
+    from pfnts.backbones import Question  # version 0.1 has none
+
     backbone, half = load("embedded"), environment.horizon // 2
     X, y = environment.contexts, environment.rewards
     sequences = [backbone.sequence(X[k::2][:half], y[k::2, k][:half]) for k in (0, 1)]
@@ -136,6 +151,48 @@ def memory_of_a_history(size: int) -> None:
     print(before * unit / 1e6, after * unit / 1e6)
 
 
+def compared(options: argparse.Namespace) -> dict[str, float]:
+    """What both versions can be asked, of the one that is imported."""
+    torch.set_num_threads(options.threads)
+    environment = make("friedman", horizon=options.horizon, rng=np.random.default_rng(options.seed))
+    load("embedded")
+    begun = time.process_time()
+    seconds, _, regret = prefetched(environment, options)
+    processor = time.process_time() - begun
+    rng = np.random.default_rng(options.seed)
+    # On a single thread of a busy machine the processor's time says more than the wall clock's.
+    clock = time.process_time if options.threads == 1 else time.perf_counter
+    decisions = decision_seconds(environment, decisions=options.decisions, rng=rng, clock=clock)
+    return {
+        "run, s": seconds,
+        "run, s of the processor": processor,
+        "regret": regret,
+        "decision, ms": 1e3 * float(np.median(decisions)),
+        "decision, 99th percentile, ms": 1e3 * float(np.quantile(decisions, 0.99)),
+    }
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Measure both versions in turn, the old one first and last, and print ratios."""
+    settings = [f"--{name}={getattr(options, name)}" for name in ("horizon", "decisions", "seed", "threads")]
+    here = os.path.dirname(os.path.abspath(__file__))
+    paths = {"0.1": options.against, "this": os.path.join(os.path.dirname(here), "src")}
+
+    def ask(which: str, *what: str) -> str:
+        command = [sys.executable, __file__, *settings, *what]
+        path = {**os.environ, "PYTHONPATH": os.path.abspath(paths[which])}
+        return subprocess.run(command, env=path, capture_output=True, text=True, check=True).stdout
+
+    found = {which: [json.loads(ask(which, "--json"))] for which in ("0.1", "this")}
+    found["0.1"].append(json.loads(ask("0.1", "--json")))
+    for what in found["this"][0]:
+        old, new = (float(np.mean([part[what] for part in found[which]])) for which in ("0.1", "this"))
+        print(f"{what:32s} {old:10.1f} in 0.1, {new:10.1f} now, ratio {old / new:.2f}")
+    for which in ("0.1", "this"):
+        before, after = map(float, ask(which, "--memory-only").split())
+        print(f"memory of a history, {which}: {after:,.0f} MB at most, {before:,.0f} before its first row")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument(
@@ -146,7 +203,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--memory-only", action="store_true", help="print MB before and after, and stop")
     parser.add_argument("--calls-only", action="store_true", help="measure the backbone, and no policy")
+    parser.add_argument("--against", help="folder of version 0.1's source, measured in the same run")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.json:
+        print(json.dumps(compared(options)))
+        return
+    if options.against:
+        compare(options)
+        return
     if options.memory_only:
         memory_of_a_history(options.horizon)
         return

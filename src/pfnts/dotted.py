@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import resolve_name
@@ -62,6 +62,37 @@ def sources(names: Iterable[str]) -> str | None:
     if not dotted:
         return None
     return hashlib.sha256("".join(map(_digest, dotted)).encode()).hexdigest()[:16]
+
+
+def own_modules(descriptions: Iterable[Any]) -> list[Path]:
+    """Files and folders, by importing which the dotted names in JSON values are found; no installed ones.
+
+    Examples
+    --------
+    >>> own_modules([{"policy": {"name": "pfnts.policies.Uniform"}, "scenario": "friedman"}])
+    []
+    """
+    found: dict[str, Path] = {}
+    for name in filter(is_dotted, _texts(list(descriptions))):
+        module = sys.modules.get(name.rpartition(".")[0])
+        if module is not None and module.__name__.split(".")[0] != "pfnts":
+            _follow(module, _home(module), found)
+    tops = {name.split(".")[0] for name in found}
+    places = [Path(file) for top in sorted(tops) if (file := sys.modules[top].__file__)]
+    return [
+        place.parent if place.name == "__init__.py" else place
+        for place in places
+        if not {"site-packages", "dist-packages"} & set(place.parts)
+    ]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts within JSON values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
 
 
 def _module(name: str, *, kind: str) -> ModuleType:

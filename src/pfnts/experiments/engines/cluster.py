@@ -9,22 +9,29 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
+from pfnts.dotted import own_modules
 from pfnts.experiments.engines.base import Listener, Results, UnusableDeviceError
 from pfnts.experiments.jobs import Failure, Finished, Job, work
 
 _HEARD_EVERY = 0.5
 _TOLD_EVERY = 1.0
+_RETRIES = 2
+"""Of a run whose node or process was lost; what Python raises in it is a failure at once."""
 
 
 class RayEngine:
     """Makes runs as Ray tasks, a CPU each; pfnts must be installed in the same version on every node.
 
-    Modules of your own must be on every node, too: installed, or in the same folder of a shared disk.
+    Modules of your own travel with the runs. Where Ray was connected to before, they must be on every node,
+    in the same folder, or in the ``runtime_env`` that you gave Ray.
 
-    Runs that compute on a GPU share the cluster's evenly, as many on each as it takes for all workers.
+    A run whose node or process is lost is made again, up to twice. Runs that compute on a GPU share the
+    cluster's evenly, as many on each as it takes for all workers.
 
     Parameters
     ----------
@@ -52,17 +59,19 @@ class RayEngine:
         ray = _import_ray()
         connected_before = ray.is_initialized()
         if not connected_before:
-            ray.init(**self._options(), log_to_driver=False, logging_level="warning")
+            ray.init(**self._options(jobs), log_to_driver=False, logging_level="warning")
         try:
             yield from _execute(ray, jobs, workers=self.workers, listener=listener)
         finally:
             if not connected_before:
                 ray.shutdown()
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, jobs: Sequence[Job]) -> dict[str, Any]:
+        modules = own_modules(job.spec.describe() for job in jobs)
+        carried = {"runtime_env": {"py_modules": [str(module) for module in modules]}} if modules else {}
         if self.address is not None:
-            return {"address": self.address}
-        return {"num_cpus": self.workers, "include_dashboard": False}
+            return {"address": self.address, **carried}
+        return {"num_cpus": self.workers, "include_dashboard": False, **carried}
 
 
 class _Board:
@@ -81,14 +90,15 @@ class _Board:
 
 
 def _execute(ray: Any, jobs: Sequence[Job], *, workers: int | None, listener: Listener) -> Results:
-    # A task that dies with its process is reported, not tried again: it would most likely die again.
-    task = ray.remote(num_cpus=1, max_retries=0)(_work)
+    task = ray.remote(num_cpus=1, max_retries=_RETRIES)(_work)
     share = gpu_share(ray.cluster_resources(), jobs, workers=workers)
-    on_gpu = ray.remote(num_cpus=1, num_gpus=share, max_retries=0)(_work)
-    board = ray.remote(num_cpus=0)(_Board).remote()
+    on_gpu = ray.remote(num_cpus=1, num_gpus=share, max_retries=_RETRIES)(_work)
+    # By name, so that it can be told apart among the actors of a cluster.
+    board = ray.remote(num_cpus=0, max_restarts=-1)(_Board).options(name=f"pfnts-progress-{uuid4()}").remote()
     path = [os.path.abspath(entry) for entry in sys.path]
     waiting = deque(enumerate(jobs))
     running: dict[Any, int] = {}
+    reading = board.read.remote()
     try:
         while waiting or running:
             while waiting and len(running) < (workers or len(jobs)):
@@ -96,15 +106,25 @@ def _execute(ray: Any, jobs: Sequence[Job], *, workers: int | None, listener: Li
                 chosen = on_gpu if _gpu(job) else task
                 running[chosen.remote(job, number, board, path)] = number
             done, _ = ray.wait(list(running), num_returns=1, timeout=_HEARD_EVERY)
-            for number, report in ray.get(board.read.remote()).items():
-                if number in running.values():
-                    listener(jobs[number], *report)
+            if ray.wait([reading], timeout=0)[0]:
+                for number, report in _reports(ray, reading).items():
+                    if number in running.values():
+                        listener(jobs[number], *report)
+                reading = board.read.remote()
             for reference in done:
                 yield _result(ray, reference, jobs[running.pop(reference)])
     finally:
         for reference in running:
             ray.cancel(reference, force=True)
         ray.kill(board)
+
+
+def _reports(ray: Any, reading: Any) -> dict[int, tuple[int, float]]:
+    """What the board said; nothing where it died, with which nothing but reports is lost."""
+    with suppress(ray.exceptions.RayError):
+        reports: dict[int, tuple[int, float]] = ray.get(reading)
+        return reports
+    return {}
 
 
 def gpu_share(resources: Mapping[str, float], jobs: Sequence[Job], *, workers: int | None) -> float:
