@@ -17,7 +17,7 @@ Measurements, each beside its aim:
     python benchmarks/embedded_speed.py --calls-only       # of the backbone alone
     python benchmarks/embedded_speed.py --against ../old/src --threads 2   # beside version 0.1, as ratios
 
-The last takes the run, single decisions and the memory of both versions in turn, each in a process of its own;
+The last takes the run, single decisions and the memory of both versions in turn, each in its own process;
 the source of 0.1 comes from ``git worktree add ../old bee60bd``.
 """
 
