@@ -3,13 +3,13 @@
     python benchmarks/gpu_engine.py --device cuda --seconds 540 [--data tables]      # what to run on a card
     python benchmarks/gpu_engine.py --device cpu:0 --rounds 200 --replications 1 --scenarios friedman linear
 
-In this order, each part only if the time left is enough for it by what was seen so far; figures are printed as
-they come and, with ``--out``, written to a JSON file:
+In this order, each part only if the time left is enough for it by what was seen so far. Figures are printed
+as they come and, with ``--out``, written to a JSON file:
 
 1. one run of friedman by itself, twice (the first warms the card up), and the share of the time in which the
    card computes, by the profiler on a third, shorter one, with the number of kernels;
-2. tasks x replications in lockstep, 40 side by side (aim: 16 x 5 runs under 60 s), once more with 80, and what
-   share of decisions is that of single runs, on one scenario;
+2. tasks x replications in lockstep, 40 side by side (aim: 16 x 5 runs under 60 s), once more with 80, and
+   what share of decisions is that of single runs, on one scenario;
 3. the same by processes that share the card (the way of version 0.1), on a part of the tasks, scaled up;
 4. the ablations of `pfnts reproduce all` that compute on the card, in lockstep, as many as there is time for.
 """
