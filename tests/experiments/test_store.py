@@ -73,6 +73,7 @@ def test_record_says_what_produced_it(store: RunStore, done: Job, trajectory: Tr
         "settings": {
             "traffic": {"name": "Traffic", "settings": asdict(Traffic(warmup=0))},
             "schema": None,
+            "arm_schema": None,
         },
     }
 
@@ -294,6 +295,24 @@ def test_every_flipped_byte_is_noticed(
                 store.load(done)
             except CorruptRunError:
                 continue
+
+
+def test_flipped_bytes_of_a_record_stop_no_report(
+    store: RunStore, done: Job, trajectory: Trajectory, rng: np.random.Generator
+) -> None:
+    for each in (done, job(replace(SPEC, replication=1))):
+        store.save(each, trajectory)
+    record = store.folder(done) / "run.json"
+    original = record.read_bytes()
+    for place in rng.integers(len(original), size=200):
+        flipped = bytearray(original)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        record.write_bytes(flipped)
+        try:
+            list(store)
+        except CorruptRunError:
+            assert read_outcomes(store)[1][-1].startswith("Damaged and left out")
+        assert read_outcomes(store)[0]
 
 
 def test_full_disk_is_said_in_a_sentence(

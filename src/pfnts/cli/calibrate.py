@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pfnts.cli.console import leave_with_failures, plain_errors, say, show, stoppable
+from pfnts.cli.console import leave_with_failures, plain_errors, say, show, stoppable, whole_numbers
 from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.experiments import RunStore, prepare
@@ -62,7 +62,7 @@ def calibrate(
         specs = plan_coverage(
             backbones=backbone,
             bart=bart,
-            sizes=_sizes(sizes, quick=quick),
+            sizes=whole_numbers(sizes) if sizes else QUICK_SIZES if quick else SIZES,
             replications=replications or (QUICK_REPLICATIONS if quick else 10),
             seed=seed,
         )
@@ -87,12 +87,3 @@ def cover(
     with plain_errors(ImportError, OSError):
         write_calibration(rows, store.root)
     return rows
-
-
-def _sizes(text: str | None, *, quick: bool) -> Sequence[int]:
-    if text is None:
-        return QUICK_SIZES if quick else SIZES
-    try:
-        return [int(number) for number in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--sizes must be whole numbers with commas between them, got {text!r}") from None

@@ -53,6 +53,20 @@ def say(text: str, *, style: str = "") -> None:
     terminal.print(Text(visible(text), style=style), soft_wrap=True)
 
 
+def whole_numbers(text: str) -> list[int]:
+    """Read --sizes.
+
+    Examples
+    --------
+    >>> whole_numbers("16,64")
+    [16, 64]
+    """
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--sizes must be whole numbers with commas between them, got {text!r}") from None
+
+
 @contextmanager
 def plain_errors(*kinds: type[Exception]) -> Iterator[None]:
     """Print an error of these kinds as one sentence, instead of a traceback, and leave with status 2."""

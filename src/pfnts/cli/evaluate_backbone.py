@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from pfnts import backbones
 from pfnts.backbones import Backbone
-from pfnts.cli.console import plain_errors, say, show, terminal
+from pfnts.cli.console import plain_errors, say, show, terminal, whole_numbers
 from pfnts.cli.devices import check_device
 from pfnts.experiments import BackboneScore, score_backbone
 from pfnts.experiments.backbone_scores import SIZES, HeldOut, planned
@@ -78,7 +78,7 @@ def evaluate_backbone(
         scores = _scored_with_bar(
             backbone,
             functions=None if functions is None else functions.split(","),
-            sizes=_numbers(sizes),
+            sizes=whole_numbers(sizes),
             draws=draws,
             seed=seed,
         )
@@ -123,13 +123,6 @@ def _cells(row: BackboneScore) -> list[str]:
         f"{row.shape_drift:+.2f}",
         f"{row.seconds:.2f}",
     ]
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        return [int(number) for number in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--sizes must be whole numbers with commas between them, got {text!r}") from None
 
 
 def _scored_with_bar(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Sequence
@@ -16,7 +15,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from pfnts.cli.console import plain_errors, say, terminal
 from pfnts.cli.devices import check_device
-from pfnts.experiments.files import folder_at
+from pfnts.experiments.files import folder_at, write_file
+from pfnts.experiments.report.tables import csv_text
 
 if TYPE_CHECKING:
     # At run time the network is imported by the command itself: it brings PyTorch, which takes seconds.
@@ -227,19 +227,12 @@ def in_words(row: dict[str, Any]) -> str:
 
 def write_log(log: Sequence[dict[str, Any]], path: Path, *, sizes: Sequence[int]) -> None:
     """Write one row for each checkpoint; held-out scores as one column for each and size."""
-    flat = [
-        {key: value for key, value in row.items() if key not in _heldout(row)}
-        | {
-            f"{name} at {n}": score
-            for name, scores in _heldout(row).items()
-            for n, score in zip(sizes, scores, strict=True)
-        }
-        for row in log
-    ]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(flat[0]))
-        writer.writeheader()
-        writer.writerows(flat)
+    flat: list[dict[str, Any]] = []
+    for row in log:
+        heldout = _heldout(row)
+        scores = {f"{name} at {n}": x for name in heldout for n, x in zip(sizes, heldout[name], strict=True)}
+        flat.append({key: value for key, value in row.items() if key not in heldout} | scores)
+    write_file(path, csv_text(list(flat[0]), [[row.get(name) for name in flat[0]] for row in flat], digits=9))
 
 
 def _heldout(row: dict[str, Any]) -> dict[str, list[float]]:

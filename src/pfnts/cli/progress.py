@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
-from contextlib import closing
-from types import TracebackType
+from contextlib import AbstractContextManager, closing
 from typing import Self
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -55,7 +54,7 @@ def run_with_bars(
                 yield run
 
 
-class _Lines:
+class _Lines(AbstractContextManager["_Lines"]):
     """A line for each job that ends, and now and then one for those under way."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -64,13 +63,8 @@ class _Lines:
         self._said: dict[Job, tuple[int, float]] = {}
         self._printed = time.monotonic()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
+    def __exit__(self, *error: object) -> None:
+        """Nothing to close."""
 
     def hear(self, job: Job, steps: int, value: float) -> None:
         self._said[job] = steps, value
@@ -126,9 +120,7 @@ class _Bars(_Lines):
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
     def hear(self, job: Job, steps: int, value: float) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pfnts.experiments.jobs import code_fingerprint
 from pfnts.experiments.simulations import RunSpec
-from pfnts.experiments.store import CorruptRunError, Run, RunStore, read_record, read_result
+from pfnts.experiments.store import CorruptRunError, Run, RunStore, read_record, read_result, read_spec
 
 _POINTS = 112
 
@@ -95,9 +95,7 @@ def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
     damaged: list[str] = []
     for folder in store.folders():
         try:
-            about = read_record(folder)
-            if about.get("kind", RunSpec.kind) == RunSpec.kind:
-                spec = _spec(folder.name, about)
+            if (spec := read_spec(folder, about := read_record(folder))) is not None:
                 run = Run(spec, read_result(folder, about, RunSpec.result))
                 found.setdefault(spec, []).append(condense(run, about))
         except CorruptRunError:
@@ -140,13 +138,6 @@ def bands(outcomes: Iterable[Outcome]) -> tuple[NDArray[np.int64], NDArray[np.fl
     curves = np.array([outcome.curve for outcome in members])
     spread = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.full(curves.shape[1], np.nan)
     return members[0].places, curves.mean(axis=0), spread
-
-
-def _spec(folder: str, about: Mapping[str, Any]) -> RunSpec:
-    try:
-        return RunSpec.from_description(dict(about))
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise CorruptRunError(f"{folder} must describe a run, got {error!r}") from error
 
 
 def _is_ours(outcome: Outcome) -> bool:

@@ -80,13 +80,9 @@ class ReplaySpec:
 
     def describe(self) -> dict[str, Any]:
         """Everything above as plain JSON values."""
-        return {
-            "kind": "replay",
-            "policy": self.policy.describe(),
-            "identity": self.identity,
-            "number": self.number,
-            "seed": self.seed,
-        }
+        described = {"kind": "replay", **self.__dict__, "policy": self.policy.describe()}
+        del described["rounds"]  # the log says it
+        return described
 
     def decided_by(self, inputs: Log) -> dict[str, Any]:
         """Settings, weights and log behind the replay."""

@@ -44,7 +44,8 @@ def settings_of(maker: Callable[..., object], given: Mapping[str, object]) -> di
     with suppress(ValueError, KeyError, TypeError):
         filled["estimator"] = posterior.described(posterior.load(filled["estimator"]))
     with suppress(ValueError, KeyError):
-        filled["encoding"] = arms.described(arms.selector(filled["encoding"]))
+        # Arms of a scenario have no features: then nothing said is the adaptive choice.
+        filled["encoding"] = arms.described(arms.selector(filled["encoding"] or "adaptive"))
     return {name: _plain(value) for name, value in filled.items()}
 
 

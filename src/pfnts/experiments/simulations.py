@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -83,26 +83,14 @@ class RunSpec:
 
     def describe(self) -> dict[str, Any]:
         """Everything above as plain JSON values."""
-        return {
-            "kind": self.kind,
-            "scenario": self.scenario,
-            "policy": self.policy.describe(),
-            "horizon": self.horizon,
-            "replication": self.replication,
-            "seed": self.seed,
-        }
+        return {"kind": self.kind, **self.__dict__, "policy": self.policy.describe()}
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> RunSpec:
         """Read back what `describe` wrote; nothing is imported, and the scenario need not be known here."""
-        policy = description["policy"]
-        return cls(
-            scenario=description["scenario"],
-            policy=PolicySpec.of(policy["name"], **policy["options"]),
-            horizon=description["horizon"],
-            replication=description["replication"],
-            seed=description["seed"],
-        )
+        own = {field.name: description[field.name] for field in fields(cls)}
+        policy = PolicySpec.of(own["policy"]["name"], **own["policy"]["options"])
+        return cls(**{**own, "policy": policy})
 
     def decided_by(self, inputs: Path | None) -> dict[str, Any]:
         """Settings, weights and data behind the run."""

@@ -80,8 +80,8 @@ class RunStore:
     def __iter__(self) -> Iterator[Run]:
         """Every simulation in the folder, whoever put it there, in the order of the folder names."""
         for folder in self.folders():
-            if (about := read_record(folder)).get("kind", RunSpec.kind) == RunSpec.kind:
-                yield Run(RunSpec.from_description(about), read_result(folder, about, RunSpec.result))
+            if (spec := read_spec(folder, about := read_record(folder))) is not None:
+                yield Run(spec, read_result(folder, about, RunSpec.result))
 
     def folders(self) -> list[Path]:
         """Where finished runs are; anything else that lies in the folder is left alone."""
@@ -175,6 +175,16 @@ def read_record(folder: Path) -> dict[str, Any]:
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise _corrupt(folder, error) from error
     return dict(about)
+
+
+def read_spec(folder: Path, about: dict[str, Any]) -> RunSpec | None:
+    """What was run, as it is on record; None for what is no simulation."""
+    if about.get("kind", RunSpec.kind) != RunSpec.kind:
+        return None
+    try:
+        return RunSpec.from_description(about)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise _corrupt(folder, error) from error
 
 
 def read_result(folder: Path, about: dict[str, Any], kind: type[Any]) -> Any:
