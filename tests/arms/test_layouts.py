@@ -77,7 +77,7 @@ def test_posteriors_equal_models_refitted_from_scratch(layout: str, rng: Generat
         np.testing.assert_allclose(column.mean, means[-1], rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(column.variance, slow, rtol=1e-6, atol=1e-12)
         assert (column.size == size).all()
-        assert grown.version(arm) == (layout, size)
+        assert grown.version(arm) == (layout, size, 0)
 
 
 @pytest.mark.parametrize("layout", ["disjoint", "joint", "block", "threshold", "adaptive"])
@@ -147,7 +147,7 @@ def test_refresh_points_follow_the_definition(
             held = grown.held([k])[0]
             assert held == own[:point].count(k)
             if point:
-                assert grown.version(k) == (layout, point)
+                assert grown.version(k) == (layout, point, 0)
         if before and i < until:
             assert [grown.version(k) for k in range(3)] == before
         elif before and i == until:
@@ -186,7 +186,7 @@ def test_arm_without_three_rewards_stands_there_with_all_rewards(rng: Generator)
     for estimator in (SubCLT(), ShrunkSubCLT(tails="student"), Predictive()):
         grown = models("disjoint", n_arms=2)
         grown.advance(history)
-        assert grown.version(1) == ("pooled", 8)
+        assert grown.version(1) == ("pooled", 8, 0)
         for asked in ([0, 1], [1, 0]):
             columns = grown.posteriors(np.array([[0.5, 0.0]]), ActionSet.of(asked), estimator)
             joined = join(columns, coupled=False, own=estimator.own_directions)

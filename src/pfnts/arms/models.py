@@ -10,6 +10,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from pfnts.arms.changes import EVERY, Change, ChangeWatch
+from pfnts.arms.forgetting import Forgetting
 from pfnts.arms.layouts import Features
 from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
 from pfnts.arms.selectors import LayoutSelector
@@ -21,12 +23,13 @@ from pfnts.posterior.base import Array
 from pfnts.posterior.rewards import stack_rewards
 from pfnts.scores import crps
 
-Version: TypeAlias = tuple[str, int]
-"""Layout and rows: while an arm's version stays the same, so does its posterior."""
+Version: TypeAlias = tuple[str, int, int]
+"""Layout, rows and restarts: while an arm's version stays the same, so does its posterior."""
 
 # As many levels as a PFN puts out; the CRPS of a Gaussian is then right to 0.3 %.
 _LEVELS = tuple(np.arange(1, 100) / 100)
 _SCORED_AT_ONCE = 64
+_NEVER = Forgetting()
 # Degrees of freedom at which a Student is a Gaussian for every purpose: a stand-in among Student columns.
 _NEARLY_GAUSSIAN = 1000.0
 
@@ -35,6 +38,7 @@ _NEARLY_GAUSSIAN = 1000.0
 class _Forecast:
     """A reward to be scored: what was known of it just before it arrived."""
 
+    number: int
     sequence: PredictiveSequence
     size: int
     row: Array
@@ -60,6 +64,10 @@ class ArmModels:
         Arms there may be.
     width
         Floats in a context and in the features of an arm.
+    forgetting
+        Which rows leave, and when.
+    detector
+        Rows from one false alarm to the next, on average at least; None for no detector.
     """
 
     def __init__(
@@ -71,6 +79,8 @@ class ArmModels:
         warmup: int,
         n_arms: int,
         width: int,
+        forgetting: Forgetting = _NEVER,
+        detector: float | None = None,
     ) -> None:
         self._selector = selector
         self._backbone = backbone
@@ -92,6 +102,13 @@ class ArmModels:
         self.size = 0
         """Rows taken in."""
         self._rewards = np.empty(0)
+        self._forgetting = forgetting
+        self._cut = forgetting.next_cut(0)
+        self._kept = np.arange(0)  # rows that stayed at the last restart, which was after so many rows
+        self._restarted = self._restarts = self._since = 0
+        self._watch = None if detector is None else ChangeWatch(rows=detector)
+        self.changes: list[Change] = []
+        """What the detector has noticed so far."""
 
     @property
     def layout(self) -> str:
@@ -105,26 +122,34 @@ class ArmModels:
 
     def advance(self, history: History) -> None:
         """Take in the rows that the history has gained."""
-        self._rewards = history.rewards
         new = slice(self.size, history.size)
         X, arms = history.rows(new), history.arms[new]
         features = {place: grown.features(X, arms) for place, grown in self._grown.items()}
         for i, arm in enumerate(arms.tolist()):
             reward = float(history.rewards[self.size])
-            if self._selector.compares and self._switches:
+            if (self._selector.compares and self._switches) or self._watch is not None:
                 self._forecast({place: rows[i] for place, rows in features.items()}, arm, reward)
             self.size += 1
             for place, grown in self._grown.items():
-                grown.of(arm).add(features[place][i], arm, reward, history.rewards[: self.size])
+                grown.of(arm).add(features[place][i], arm, reward, self._so_far(history))
             if self._switches and self.size >= self._switches[0]:
                 del self._switches[0]
                 self._switch(history)
                 features |= {p: g.features(X, arms) for p, g in self._grown.items() if p not in features}
+                features = {p: features[p] for p in self._grown}
+            if self._watch is not None and self.size % EVERY == 0:
+                self._look(self._watch, history)
+            if self.size == self._cut:
+                self._cut = self._forgetting.next_cut(self.size)
+                kept = self._forgetting.kept(self.size)
+                self._restart(history, kept[kept >= self._since])
+        self._rewards = self._so_far(history)
 
     def version(self, arm: int) -> Version:
         """Say what an arm's posterior depends on."""
         model = self._answering.of(arm)
-        return (self.layout, model.version) if model.version else ("pooled", self._pooled_size())
+        name, rows = (self.layout, model.version) if model.version else ("pooled", self._pooled_size())
+        return name, rows, self._restarts
 
     def held(self, arms: Sequence[int]) -> NDArray[np.int64]:
         """Rows of each arm that the model answering for it holds."""
@@ -140,7 +165,10 @@ class ArmModels:
 
     def unchanged(self, arms: NDArray[np.int64]) -> int:
         """Count how many rows of these arms (m,), in this order, leave every posterior as it is."""
-        first = min([len(arms), *(time - self.size - 1 for time in self._switches[:1])])
+        times = [*self._switches[:1], *([] if self._cut is None else [self._cut])]
+        if self._watch is not None:
+            times.append(self.size + EVERY - self.size % EVERY)
+        first = min([len(arms), *(time - self.size - 1 for time in times)])
         if self.shared:
             return min(first, self._answering.of(0).first_refresh(arms))
         for arm in np.unique(arms).tolist():
@@ -184,11 +212,8 @@ class ArmModels:
         self._score()
         self._active = self._selector.choose(self._active, self.totals)
         if self._active not in self._grown:
-            self._grown[self._active] = grown = self._start(self._active)
-            X, arms = history.rows(slice(self.size)), history.arms[: self.size]
-            for i, row in enumerate(grown.features(X, arms)):
-                arm, reward = int(arms[i]), float(history.rewards[i])
-                grown.of(arm).add(row, arm, reward, history.rewards[: i + 1])
+            rows = np.concatenate([self._kept, np.arange(self._restarted, self.size)])
+            self._grown[self._active] = self._grow(self._active, history, rows)
         if not self._switches or not self._selector.compares:
             self._grown = {self._active: self._answering}
 
@@ -198,7 +223,7 @@ class ArmModels:
         if all(model.version for model in models):
             self._forecasts.append(
                 tuple(
-                    _Forecast(model.sequence, model.version, row, reward)  # type: ignore[arg-type]
+                    _Forecast(self.size, model.sequence, model.version, row, reward)  # type: ignore[arg-type]
                     for model, row in zip(models, rows.values(), strict=True)
                 )
             )
@@ -206,8 +231,9 @@ class ArmModels:
                 self._score()
 
     def _score(self) -> None:
-        """Add the CRPS of the rewards noted."""
+        """Add the CRPS of the rewards noted; the watch is told that of the layout that answers."""
         waiting, self._forecasts = self._forecasts, []
+        seen: list[tuple[int, float]] = []
         groups: dict[tuple[int, int, int], list[_Forecast]] = {}
         for forecasts in waiting:
             for place, forecast in zip(self._grown, forecasts, strict=True):
@@ -220,13 +246,81 @@ class ArmModels:
             groups, groups.values(), self._backbone.predict(questions) if questions else [], strict=True
         ):
             rewards = np.array([forecast.reward for forecast in group])
-            self.totals[place] += float(crps(np.array(_LEVELS), answer.quantiles, rewards).sum())
+            losses = crps(np.array(_LEVELS), answer.quantiles, rewards)
+            self.totals[place] += float(losses.sum())
+            if place == self._active:
+                numbers = [forecast.number for forecast in group]
+                seen += zip(numbers, losses.tolist(), strict=True)
+        if self._watch is not None and seen:
+            self._watch.add(*map(np.array, zip(*sorted(seen), strict=True)))
+
+    def _look(self, watch: ChangeWatch, history: History) -> None:
+        """Refresh after an alarm; start anew from the rows since, once these predict better by themselves."""
+        self._score()
+        since = watch.look(self.size)
+        if since is not None:
+            for grown in self._grown.values():
+                grown.refresh(self._so_far(history))
+            self.changes.append(Change(self.size, since, restarted=False))
+        for row in watch.suspected:
+            if self._better_since(watch, row, history):
+                self.changes.append(Change(self.size, row, restarted=True))
+                self._since = row
+                self._restart(history, np.arange(row, self.size))
+                watch.begin_anew()
+                return
+
+    def _better_since(self, watch: ChangeWatch, since: int, history: History) -> bool:
+        """Whether a model of the first half of the rows since then predicts the second half better."""
+        middle = (since + self.size) // 2
+        alone = self._grow(self._active, history, np.arange(since, middle))
+        alone.refresh(history.rewards[since:middle])
+        rows = np.array([r for r in range(middle, self.size) if alone.of(int(history.arms[r])).version])
+        if not len(rows):
+            return False
+        features = alone.features(history.rows(rows), history.arms[rows])
+        models = [alone.of(int(arm)) for arm in history.arms[rows]]
+        asked = {id(model): model for model in models}
+        places = {key: [i for i, model in enumerate(models) if id(model) == key] for key in asked}
+        questions = [
+            Question(model.sequence, features[places[key]], (model.version,), _LEVELS)  # type: ignore[arg-type]
+            for key, model in asked.items()
+        ]
+        losses = np.empty(len(rows))
+        for key, answer in zip(asked, self._backbone.predict(questions), strict=True):
+            own = places[key]
+            losses[own] = crps(np.array(_LEVELS), answer.quantiles, history.rewards[rows[own]])
+        return watch.worse_than(rows, losses)
+
+    def _restart(self, history: History, rows: NDArray[np.int64]) -> None:
+        """Start all sequences anew from some rows."""
+        self._score()
+        self._kept, self._restarted = rows, self.size
+        self._restarts += 1
+        self._grown = {place: self._grow(place, history, rows) for place in self._grown}
+        for grown in self._grown.values():
+            grown.refresh(history.rewards[rows])
+
+    def _grow(self, place: int, history: History, rows: NDArray[np.int64]) -> LayoutSequences:
+        """Sequences of a layout that hold some rows."""
+        grown = self._start(place)
+        arms, rewards = history.arms[rows], history.rewards[rows]
+        for i, row in enumerate(grown.features(history.rows(rows), arms)):
+            grown.of(int(arms[i])).add(row, int(arms[i]), float(rewards[i]), rewards[: i + 1])
+        return grown
+
+    def _so_far(self, history: History) -> Array:
+        """Rewards of the rows that are held."""
+        if not self._restarts:
+            return history.rewards[: self.size]
+        return np.concatenate([history.rewards[self._kept], history.rewards[self._restarted : self.size]])
 
     def _pooled_size(self) -> int:
-        if self.size < FIRST_POSTERIOR:
-            raise ValueError(f"a posterior needs at least {FIRST_POSTERIOR} rewards, got {self.size}")
+        size = len(self._rewards)
+        if size < FIRST_POSTERIOR:
+            raise ValueError(f"a posterior needs at least {FIRST_POSTERIOR} rewards, got {size}")
         point = following = FIRST_POSTERIOR
-        while following <= self.size:
+        while following <= size:
             point, following = following, next_refresh(following, self._refresh)
         return point
 

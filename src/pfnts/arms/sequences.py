@@ -63,14 +63,20 @@ class ArmHistory:
         self._waiting.append((row, reward))
         self.size += 1
         self._counts[arm] += 1
-        due = self.size >= self._next or self._counts[arm] in self._early
-        if due and self.size >= FIRST_POSTERIOR:
-            self._push()
-            self.version, self.held = self.size, self._counts.copy()
-            self.reward_variance = float(np.var(so_far))
-            self._next = next_refresh(self.size, self._refresh)
+        if self.size >= self._next or self._counts[arm] in self._early:
+            self.refresh(so_far)
         elif len(self._waiting) >= _AT_ONCE:
             self._push()
+
+    def refresh(self, so_far: Array) -> None:
+        """Let posteriors rest on all rows there are, if these are enough for one."""
+        if self.size < FIRST_POSTERIOR:
+            return
+        if self._waiting:
+            self._push()
+        self.version, self.held = self.size, self._counts.copy()
+        self.reward_variance = float(np.var(so_far))
+        self._next = next_refresh(self.size, self._refresh)
 
     def first_refresh(self, arms: NDArray[np.int64]) -> int:
         """Place of the first of these rows, one of each arm number (m,), that would refresh it; m if none."""
@@ -129,6 +135,11 @@ class LayoutSequences:
     def of(self, arm: int) -> ArmHistory:
         """The history that an arm's rows go to."""
         return self._histories[0 if self.layout.shared else arm]
+
+    def refresh(self, so_far: Array) -> None:
+        """Refresh all sequences; ``so_far`` are the rewards of all arms."""
+        for history in self._histories:
+            history.refresh(so_far)
 
     def features(self, X: Array, arms: NDArray[np.int64]) -> Array:
         """Rows of the sequences for contexts (n, P) and arm numbers (n,)."""

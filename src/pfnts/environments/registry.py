@@ -12,6 +12,7 @@ from numpy.random import Generator
 from pfnts.dotted import find, is_dotted
 from pfnts.environments.base import Environment, checked_horizon, generator
 from pfnts.environments.contextual import SCENARIOS as CONTEXTUAL
+from pfnts.environments.drift import SCENARIOS as DRIFT
 from pfnts.environments.drinkless import DrinklessScenario
 from pfnts.environments.openml import SCENARIOS as OPENML
 from pfnts.environments.openml import OpenMLScenario
@@ -52,7 +53,7 @@ class Scenario(Protocol):
         ...
 
 
-_ALL: tuple[Scenario, ...] = (*SYNTHETIC, *CONTEXTUAL, *OPENML, DrinklessScenario())
+_ALL: tuple[Scenario, ...] = (*SYNTHETIC, *CONTEXTUAL, *DRIFT, *OPENML, DrinklessScenario())
 _SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
 
 

@@ -123,7 +123,7 @@ class History:
         """(n,) rewards."""
         return self._rewards[: self.size]
 
-    def rows(self, which: slice) -> Matrix:
+    def rows(self, which: slice | NDArray[np.int64]) -> Matrix:
         """Contexts and features of some rows, (m, P + A)."""
         return np.concatenate([self.contexts[which], self.features[which]], axis=1)
 

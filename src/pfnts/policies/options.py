@@ -21,8 +21,8 @@ def gathered(maker: Callable[..., Any], options: Mapping[str, Any]) -> dict[str,
     Examples
     --------
     >>> from pfnts.policies import PFNTS
-    >>> gathered(PFNTS, {"encoding": "joint", "warmup": 3})
-    {'encoding': 'joint', 'traffic': Traffic(warmup=3, explore=0.0)}
+    >>> gathered(PFNTS, {"encoding": "joint", "refresh": 2, "warmup": 3})["traffic"].warmup
+    3
     """
     taken = dict(options)
     for parameter, default in settings_objects(maker).items():

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pfnts import arms as arm_models
 from pfnts import backbones
 from pfnts import posterior as estimators
-from pfnts.arms import ArmModels, Encoding, Features, Fixed, LayoutSelector
+from pfnts.arms import ArmModels, Change, Encoding, Features, Fixed, LayoutSelector
+from pfnts.arms.forgetting import Forgetting
 from pfnts.arms.models import join
 from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
@@ -166,6 +167,16 @@ class PFNTS(PricedPolicy):
         self._model(X.shape[1], arms.features.shape[1])
         return self._posterior(X, arms)
 
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What the detector has noticed, in order; it follows from the log like everything else."""
+        with self._lock:
+            history = self._fold()
+            if history.schema is None:
+                return ()
+            self._model(history.schema.width)
+            return tuple(self._models.changes)
+
     def catch_up(self) -> None:
         """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
         with self._lock:
@@ -181,6 +192,8 @@ class PFNTS(PricedPolicy):
             self._selector,
             backbone=self._backbone,
             refresh=self._memory.refresh,
+            forgetting=Forgetting(window=self._memory.window, half_life=self._memory.half_life),
+            detector=self._memory.detector,
             warmup=self._traffic.warmup,
             n_arms=room_for(n_arms, len(self._first_arms)),
             width=width + self._shape[2],
@@ -210,7 +223,7 @@ class PFNTS(PricedPolicy):
             versions = {arm: self._models.version(arm) for arm in arms}
             places = {arm: place for place, arm in enumerate(arms)}
             # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
-            ahead = max(64, max(size for _, size in versions.values()) // 4)
+            ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
             found = self._ahead(
                 X, versions, lambda keys, X: ask([places[key] for key in keys], X), ahead=ahead
             )
