@@ -4,6 +4,7 @@
 # make serve-demo   a decision service and a shop that uses it, for five minutes, with a page to watch
 # make test-crash   200 services and 20 database servers killed under load, as many as a release deserves
 # make package   wheel and sdist, and the wheel at work in an environment that has nothing else (two minutes)
+# make docs   the site, in build/site: a broken link fails it     make gallery   its examples and figures anew
 # make install   .venv with every extra        make bench   the benchmarks
 # Each target makes .venv first, or brings it up to date; only python3, pip and make need to be there.
 
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo package serve-demo test test-crash test-weights lint install bench clean
+.PHONY: demo docs gallery package serve-demo test test-crash test-weights lint install bench clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/pfnts demo
@@ -47,6 +48,16 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Warnings are failures. Its code blocks are run by `make test`, its examples there in a smaller size.
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(VENV)/.ready-docs
+	$(BIN)/mkdocs build
+	@echo "Open build/site/index.html; it needs no server and no network."
+
+gallery: $(VENV)/.ready
+	for script in docs/figures/make_figures.py docs/gallery/*.py; do \
+	    echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
 # PYTHON=python3.13 tries it on another version of Python.
 package: $(VENV)/.ready
 	rm -rf dist build/clean
@@ -78,6 +89,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.ready-demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) torch
 	$(PIP) --editable ".[bench]"
+	touch $@
+
+$(VENV)/.ready-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) torch
+	$(PIP) --editable ".[bench,sklearn,service,docs]"
 	touch $@
 
 # Some systems split ensurepip off: there pip is installed into the new environment from outside.

@@ -9,13 +9,13 @@ from pfnts.cli.progress import run_with_bars
 from pfnts.experiments import PolicySpec, RunStore, plan, prepare, regret_curves
 
 SCENARIOS = ("friedman-disjoint", "steps")
-HORIZON = 3_000
+HORIZON = 2_000
 FOLDER = Path(__file__).parent
 
 
 def main() -> None:
     contestants = [PolicySpec(name) for name in ("pfn-ts", *RIVALS)]
-    specs = plan(scenarios=SCENARIOS, policies=contestants, horizon=HORIZON, replications=5, seed=42)
+    specs = plan(scenarios=SCENARIOS, policies=contestants, horizon=HORIZON, replications=3, seed=42)
     store = RunStore(FOLDER.parent / "runs" / "picture")
     regret_curves(run_with_bars(prepare(specs), store=store), FOLDER / "regret.png")
 

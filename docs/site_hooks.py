@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -25,11 +26,14 @@ FROM_THE_ROOT = {
     "results/README.md": "results/README.md",
 }
 """Files outside this folder, and the pages they become."""
+GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List a page for each package, after the one with all names."""
-    (reference,) = [each["Reference"] for each in config.nav or [] if "Reference" in each]
+    """List a page for each package and for each example."""
+    sections = {name: pages for each in config.nav or [] for name, pages in each.items()}
+    sections["Gallery"] += [f"gallery/{script.stem}.md" for script in GALLERY]
+    reference = sections["Reference"]
     pages = [{name: f"reference/{name}.md"} for name in PACKAGES]
     reference[1:1] = [{"Command line": "command-line.md"}, *pages]
     return config
@@ -47,6 +51,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     files.append(File.generated(config, "command-line.md", content=command_line()))
     for name in PACKAGES:
         files.append(File.generated(config, f"reference/{name}.md", content=package_page(name)))
+    for script in GALLERY:
+        files.append(File.generated(config, f"gallery/{script.stem}.md", content=example_page(script)))
     return files
 
 
@@ -55,6 +61,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     depth = page.file.src_uri.count("/")
     for source, target in FROM_THE_ROOT.items():
         markdown = markdown.replace(f"]({'../' * (depth + 1)}{source}", f"]({'../' * depth}{target}")
+    markdown = re.sub(r"\]\(((?:\.\./)*(?:gallery/)?\w+)\.py\)", r"](\1.md)", markdown)
     return re.sub(r"```python\n(?=>>> )", "```pycon\n", markdown)
 
 
@@ -72,6 +79,16 @@ def from_the_root(source: str, text: str) -> str:
     for other, page in FROM_THE_ROOT.items():
         text = text.replace(f"]({other})", f"]({page})")
     return text
+
+
+def example_page(script: Path) -> str:
+    """The page of an example: what its docstring says, its figure, and the script itself."""
+    source = script.read_text(encoding="utf-8")
+    title, *text = (ast.get_docstring(ast.parse(source)) or "").split("\n\n")
+    code = source.split('"""', 2)[2].strip()
+    figure = f"![{title.lstrip('# ')}]({script.stem}.png)"
+    ending = f"## The script\n\n`docs/gallery/{script.name}`, as it runs:\n\n```python\n{code}\n```\n"
+    return "\n\n".join([title, *text, figure, ending])
 
 
 def package_page(name: str) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas
+import polars
+import pyarrow
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
@@ -83,3 +87,56 @@ def test_works_in_cross_validation_on_a_table_of_scikit_learn() -> None:
     X, y = load_diabetes(return_X_y=True)
     scores = cross_val_score(PFNRegressor(), X, y, cv=3)
     assert scores.mean() > 0.4  # ridge regression with its penalty chosen reaches about .48
+
+
+def test_codes_are_categories_where_the_schema_says_so(rng: np.random.Generator) -> None:
+    frame = pandas.DataFrame({"clinic": rng.integers(1, 6, 300)})
+    y = np.array([0.0, 3.0, -2.0, 4.0, 1.0])[frame["clinic"] - 1] + 0.1 * rng.normal(size=300)
+    as_number = PFNRegressor(backbone="linear").fit(frame[:200], y[:200])
+    as_code = PFNRegressor(backbone="linear", schema={"clinic": "categorical"}).fit(frame[:200], y[:200])
+    assert as_code.score(frame[200:], y[200:]) > 0.98
+    assert as_number.score(frame[200:], y[200:]) < 0.5
+    with pytest.raises(ValueError, match="X must be a frame"):
+        as_code.fit(frame.to_numpy(), y)
+
+
+@pytest.mark.parametrize(
+    "kind", [pandas.DataFrame, polars.DataFrame, pyarrow.table], ids=lambda k: k.__name__
+)
+def test_frames_of_every_library_are_the_same(kind: Any, rng: np.random.Generator) -> None:
+    columns = {"a": rng.normal(size=50), "c": rng.choice(["x", "y"], 50)}
+    y = columns["a"] + (columns["c"] == "x")
+    ours = PFNRegressor(backbone="linear").fit(kind(columns), y).predict(kind(columns))
+    theirs = PFNRegressor(backbone="linear").fit(pandas.DataFrame(columns), y)
+    np.testing.assert_array_equal(ours, theirs.predict(pandas.DataFrame(columns)))
+
+
+def test_wide_tables_and_few_rows(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(80, 300))
+    y = 3 * X[:, 7] + 0.1 * rng.normal(size=80)
+    model = PFNRegressor().fit(X[:60], y[:60])
+    assert np.corrcoef(model.predict(X[60:]), y[60:])[0, 1] > 0.5
+    assert np.isfinite(PFNRegressor().fit(X[:1], y[:1]).predict(X[:3])).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "rule"),
+    [
+        (0, 0, "X must have at least one row"),
+        (5, 4, "y must have one number for each of the 5 rows"),
+        (5, 6, "y must have one number for each of the 5 rows"),
+    ],
+)
+def test_frames_that_do_not_fit_are_refused(rows: int, targets: int, rule: str) -> None:
+    frame = pandas.DataFrame({"a": np.arange(rows, dtype=float)})
+    with pytest.raises(ValueError, match=rule):
+        PFNRegressor(backbone="linear").fit(frame, np.zeros(targets))
+
+
+def test_missing_targets_and_empty_questions_are_refused() -> None:
+    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="finite"):
+        PFNRegressor(backbone="linear").fit(frame, [1.0, np.nan, 2.0])
+    model = PFNRegressor(backbone="linear").fit(frame, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="at least one row"):
+        model.predict(frame[:0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from pfnts.posterior.base import check_level, standard_normal
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 except ImportError as error:
     raise ImportError('scikit-learn is missing, install the extra: pip install "pfnts[sklearn]"') from error
 
@@ -31,6 +32,9 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     backbone
         Name or object of the prediction model.
+    schema
+        What the columns of a frame are, by name: "numeric", "boolean", "date", "categorical" or the list of
+        categories; inferred when not given. For codes that are numbers, or for many categories.
 
     Examples
     --------
@@ -40,17 +44,24 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(self, backbone: str | Backbone = "embedded") -> None:
+    def __init__(
+        self, backbone: str | Backbone = "embedded", *, schema: Schema | Mapping[str, Any] | None = None
+    ) -> None:
         self.backbone = backbone
+        self.schema = schema
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Keep the rows ``X`` (n, P) and targets ``y`` (n,)."""
         self.schema_ = None
         if hasattr(X, "columns"):
+            check_rows(X)
             validate_data(self, X, skip_check_array=True)
-            self.schema_ = Schema.infer(X).closed()
+            declared = Schema.infer(X) if self.schema is None else Schema.of(self.schema).extended(X)
+            self.schema_ = declared.closed()
             X = self.schema_.encode(X)
-            y = np.asarray(y, dtype=np.float64)
+            y = column_or_1d(y, dtype=np.float64, warn=True)
+        elif self.schema is not None:
+            raise ValueError(f"X must be a frame whose columns schema= can name, got {type(X).__name__}")
         else:
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=True)
         self.sequence_ = backbones.load(self.backbone).sequence(X, np.asarray(y, dtype=np.float64))
@@ -86,6 +97,7 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _predict(self, X: Any, levels: ArrayLike = ()) -> Prediction:
         check_is_fitted(self)
         if self.schema_ is not None:
+            check_rows(X)
             validate_data(self, X, skip_check_array=True, reset=False)
             queries = self.schema_.encode(X)
         else:
@@ -104,3 +116,9 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             np.concatenate([part.quantiles for part in parts], axis=1)[:, :n],
             np.concatenate(sds)[:n] if sds else None,
         )
+
+
+def check_rows(X: Any) -> None:
+    """Complain about a frame without rows, as scikit-learn does about an array."""
+    if not len(X):
+        raise ValueError("X must have at least one row, got 0")
