@@ -19,10 +19,11 @@ from matplotlib.figure import Figure
 
 from pfnts import PFNTS, simulate
 from pfnts.environments import make
-from pfnts.environments.drinkless import ARMS, PROPENSITIES, mean_rewards
+from pfnts.environments.drinkless import ARMS, PROPENSITIES
 from pfnts.policies import make as make_policy
 
-AUDIT = np.linspace(8, 35, 28)
+SCORES = (13, 18, 23)
+LABELS = ("below 13", "13 to 17", "18 to 22", "23 and more")
 
 
 def main(out: Path, *, rounds: int = 3_490, backbone: str = "embedded") -> dict[str, float]:
@@ -34,8 +35,10 @@ def main(out: Path, *, rounds: int = 3_490, backbone: str = "embedded") -> dict[
     }
     # What each evening was worth: the probability that the app is opened under the message that was sent.
     worth = {"trial": world.means @ np.array(PROPENSITIES)}
+    sent = {}
     for name, policy in policies.items():
         played = simulate(policy, world, rng=np.random.default_rng(2))
+        sent[name] = played.arms
         worth[name] = world.means[np.arange(rounds), played.arms]
     worth["best for each person"] = world.means.max(axis=1)
 
@@ -47,19 +50,20 @@ def main(out: Path, *, rounds: int = 3_490, backbone: str = "embedded") -> dict[
     left.set(xlabel="evenings", ylabel="more openings than in the trial", title="Evenings of 349 people")
     left.legend(frameon=False)
 
-    # Women of 43 in full employment on the tenth evening, by their AUDIT score; habits are averaged over.
-    people = np.zeros((len(AUDIT), 6))
-    people[:, 0], people[:, 2], people[:, 5] = (AUDIT - 18) / 6.4, 1.0, (10 - 15.5) / 8.66
-    estimated = policies["PFN-TS"].posterior(people).mean
-    habits = 1.25 * np.random.default_rng(0).normal(size=400)
-    truth = np.mean([mean_rewards(people[:, :5], h, np.full(len(AUDIT), 10.0)) for h in habits], axis=0)
+    # Which message PFN-TS sent in the last half of the evenings, by how much people drink.
+    late = np.arange(rounds) >= rounds // 2
+    groups = np.digitize(18 + 6.4 * world.contexts[:, 0], SCORES)
+    bottom = np.zeros(len(SCORES) + 1)
     for arm, name in enumerate(ARMS):
-        (line,) = right.plot(AUDIT, estimated[:, arm], label=name)
-        right.plot(AUDIT, truth[:, arm], color=line.get_color(), linestyle=":")
+        shares = np.array([(sent["PFN-TS"][late & (groups == g)] == arm).mean() for g in range(len(bottom))])
+        right.bar(LABELS, shares, bottom=bottom, label=name)
+        bottom += shares
+    best = world.means.argmax(axis=1)
+    ideal = [(best[late & (groups == g)] == ARMS.index("new")).mean() for g in range(len(bottom))]
+    right.plot(LABELS, 1 - np.array(ideal), "k_", markersize=40, label="best: new above, standard below")
     right.set(
-        xlabel="AUDIT score (how much a person drinks)", ylabel="probability of opening the app",
-        title="What was learned (dotted: the truth)",
-    )  # fmt: skip
+        xlabel="AUDIT score (how much a person drinks)", ylabel="share of evenings", title="What was sent"
+    )
     right.legend(frameon=False)
     figure.savefig(out / "mobile_health.png", dpi=110)
 

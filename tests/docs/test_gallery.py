@@ -23,9 +23,9 @@ def test_example_runs_and_draws(script: Path, tmp_path: Path, capsys: pytest.Cap
     assert (tmp_path / f"{script.stem}.png").stat().st_size > 10_000
 
 
-def test_there_are_five_examples_each_with_its_figure_and_its_line_in_the_list() -> None:
+def test_each_example_has_its_figure_and_its_line_in_the_list() -> None:
     listed = (DOCS / "gallery" / "index.md").read_text(encoding="utf-8")
-    assert len(SCRIPTS) == 5
+    assert SCRIPTS
     for script in SCRIPTS:
         assert f"]({script.name})" in listed
         assert script.with_suffix(".png").exists()
