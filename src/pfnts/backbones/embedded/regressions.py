@@ -36,6 +36,8 @@ BASE_PREDICTIONS = REGRESSIONS + 1 + neighbours.PREDICTIONS + 2 + NOTES
 """Those of all regressions, their average by evidence, neighbours, average by errors, mean so far, notes."""
 SHARPNESS = 2.0
 """Sum of the columns' weights where they are told apart: fewer of them matter, so bells may be narrower."""
+AT_ONCE = 1024
+"""Predictions that are cheaper to make, and not to use, than to ask for apart."""
 LIMIT = 10.0
 """Opinions are cut off at this many standard deviations of the targets."""
 
@@ -83,8 +85,12 @@ class Regressions:
             kernel.extend(all_X, all_y)
         # Rows between two refits share their coefficients.
         cuts = [before, *(s for s in refit_sizes(after) if before < s < after), after]
-        said = [self._fitted(X[:, a - before : b - before], [a]) for a, b in pairwise(cuts) if a < b]
-        first = _arranged(torch.cat(said, 2)[:, 0], self._neighbours.extend(X, y))
+        said = []
+        for group in together(cuts, len(X)):
+            whole = self._fitted(X[:, group[0] - before : group[-1] - before], group[:-1])
+            steps = pairwise([size - group[0] for size in group])
+            said += [whole[:, i, begin:end] for i, (begin, end) in enumerate(steps)]
+        first = _arranged(torch.cat(said, 1), self._neighbours.extend(X, y))
         return _cut(self._record.extend(first, y, notes=NOTES - 2))
 
     @torch.no_grad()
@@ -234,6 +240,25 @@ def refit_sizes(n: int) -> list[int]:
         sizes.append(size)
         size += 1 if size < 16 else 2 ** (size.bit_length() - 1) // 4
     return sizes
+
+
+def together(cuts: Sequence[int], batch: int = 1) -> list[list[int]]:
+    """Join the steps between cuts while all rows of a group at all its sizes are few: that takes fewer calls.
+
+    Examples
+    --------
+    >>> together([0, 1, 2, 3, 4, 64, 80, 96])
+    [[0, 1, 2, 3, 4, 64, 80, 96]]
+    >>> together([1024, 1280, 1536])
+    [[1024, 1280], [1280, 1536]]
+    """
+    groups: list[list[int]] = []
+    for begin, end in pairwise(cuts):
+        if groups and batch * len(groups[-1]) * (end - groups[-1][0]) <= AT_ONCE:
+            groups[-1].append(end)
+        else:
+            groups.append([begin, end])
+    return groups
 
 
 def halvings(n: int) -> list[int]:
