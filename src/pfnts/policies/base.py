@@ -558,7 +558,8 @@ class Policy(EventFold):
             arms, numbers = offer.actions, np.array(offer.actions.numbers)
             masks = check_eligible(eligible, offer.labels, len(rows.X))
             self._model(rows.X.shape[1])
-            if self._cold(arms).any() or (self._in_turn and only is None):
+            every = type(self)._unchanged is Policy._unchanged  # learns something from every row
+            if self._cold(arms).any() or (only is None and (every or self._in_turn)):
                 rows = rows.first(1)  # who is drawn next depends on what came of this one
             masks = masks[: len(rows.X)]
             before = rng.bit_generator.state

@@ -79,39 +79,34 @@ def train(
     steps, learning_rate, penalty
         Number and size of the steps; lambda of the objective.
     """
-    moved = weights
-    objective = float("nan")
+    n, y = sum(len(rows) for rows, _ in tables), torch.cat([y for _, y in tables])
+    w, v = weights.input.clone(), weights.output.clone()
+    by_input, by_output, h = torch.empty_like(w), torch.empty_like(v), w.new_empty(n, weights.width)
+    blocks = list(zip(w, by_input, h.split([len(rows) for rows, _ in tables]), tables, strict=True))
+    objective, rate = float("nan"), 2 * learning_rate / n
     for step in range(steps):
-        slope, error = _slope(moved, tables)
-        n = sum(len(y) for _, y in tables)
-        away = Weights(moved.input - anchor.input, moved.output - anchor.output)
+        # Few and large operations, in place: there are millions of steps, and most tables are small.
+        for block, _, hidden, (rows, _) in blocks:
+            torch.mm(rows, block.T, out=hidden)
+        error = torch.mv(h.relu_(), v[:-1]).add_(v[-1]).sub_(y)
         if step == steps - 1:
-            objective = error / n + penalty / n * _squared(away)
-        moved = Weights(
-            moved.input - (2 * learning_rate / n) * (slope.input + penalty * away.input),
-            moved.output - (2 * learning_rate / n) * (slope.output + penalty * away.output),
-        )
-    return moved, objective
-
-
-def _slope(weights: Weights, tables: Sequence[tuple[Tensor, Tensor]]) -> tuple[Weights, float]:
-    """Gradient of half the sum of squared errors, and the sum."""
-    w, v = weights.input, weights.output
-    by_input, by_output, total = torch.zeros_like(w), torch.zeros_like(v), torch.zeros((), dtype=v.dtype)
-    by_bias = torch.zeros_like(v[:-1])
-    for k, (rows, y) in enumerate(tables):
-        h = torch.mm(rows, w[k].T).relu_()
-        error = torch.mv(h, v[:-1]).add_(v[-1]).sub_(y)
-        total += error @ error
-        by_output[:-1] += torch.mv(h.T, error)
-        by_output[-1] += error.sum()
-        active = h.sign_().mul_(error[:, None])
-        torch.mm(active.T, rows, out=by_input[k])
-        by_input[k] *= v[:-1, None]
-        by_bias += by_input[k, :, -1]
-    # One bias, stored with every arm: each copy moves by the sum over the arms.
-    by_input[:, :, -1] = by_bias
-    return Weights(by_input, by_output), float(total)
+            away = Weights(w - anchor.input, v - anchor.output)
+            objective = float(error @ error) / n + penalty / n * _squared(away)
+        torch.mv(h.T, error, out=by_output[:-1])
+        by_output[-1] = error.sum()
+        h.sign_().mul_(error[:, None])
+        for _, slope, hidden, (rows, _) in blocks:
+            torch.mm(hidden.T, rows, out=slope)
+        by_input.mul_(v[:-1, None])
+        # One bias, stored with every arm: each copy moves by the sum over the arms, one after the other.
+        bias = by_input[0, :, -1].clone()
+        for slope in by_input[1:]:
+            bias += slope[:, -1]
+        by_input[:, :, -1] = bias
+        for moved, slope, first in ((w, by_input, anchor.input), (v, by_output, anchor.output)):
+            slope.add_(moved, alpha=penalty).sub_(first, alpha=penalty)
+            moved.sub_(slope, alpha=rate)
+    return Weights(w, v), objective
 
 
 def _squared(away: Weights) -> float:
