@@ -130,23 +130,23 @@ def test_open_questions_by_hand() -> None:
         (9.0, "b", 3.0),
     ]:
         history.fold(Observed(context=[x], arm=arm, value=value))
-    means = np.array([[1.5, 3.5, 0.0], [1.5, 9.0, 0.0]])
+    means = np.array([[1.5, 3.5, 0.0], [2.5, 9.0, 0.0]])
     untried, echo, odds = open_questions(np.array([[1.1], [7.0]]), [0, 1, 2], history, means)
     # Of 5 contexts (and this one), none is nearer to 1.1 than a's 1.0; a's 1.0 is nearer than b's 2.0.
     np.testing.assert_allclose(untried, [[1 / 6, 2 / 6, 1.0], [2 / 6, 1 / 6, 1.0]])
-    # From 7, a's 9 is the second nearest of its rows, and a third of them are as high; its 2 is the nearest,
-    # and two thirds are: 9 / 2 against 9 / 4. None of b's paid more than 9.
+    # From 7, a's 9 is the second nearest of its rows, and a third of them are as high; its 2, the nearest, is
+    # less than the mean. None of b's paid more than 9.
     np.testing.assert_array_equal(echo, [[9.0, 4.0, 0.0], [9.0, 9.0, 0.0]])
-    np.testing.assert_allclose(odds, 0.05**2 * np.array([[9.0, 4.0, 0.0], [9 / 2, 0.0, 0.0]]))
+    np.testing.assert_allclose(odds, 0.05**2 * np.array([[9.0, 4.0, 0.0], [9 / 4, 0.0, 0.0]]))
 
 
 def test_rewards_at_one_context_do_not_drown_their_average() -> None:
-    # Of a hundred rewards of one context the largest stands for a hundredth of what it would alone.
+    # One of a hundred rewards at a context is one of a hundred, however large.
     history = History(["a"])
     for value in np.random.default_rng(0).normal(size=100):
         history.fold(Observed(context=[1.0], arm="a", value=float(value)))
     _, _, odds = open_questions(np.array([[1.0]]), [0], history, np.zeros((1, 1)))
-    assert odds[0, 0] <= 0.05**2 * 100**2 / 100
+    assert odds[0, 0] <= 0.05**2
 
 
 def test_a_prize_in_a_corner_is_found_and_followed() -> None:

@@ -66,8 +66,8 @@ def open_questions(
 
     The share of all contexts that are nearer than an arm's nearest row, 1 where it has none. Of the nearest
     rows that paid more than ``means`` (q, K) the reward that speaks loudest, and the odds that it stands for
-    the mean here: they fall with the number of the arm's rows as near as that one, and with the square of
-    the share of the arm's rewards as high.
+    the mean here: they fall with the squares of the number of the arm's rows as near as that one, and of the
+    share of the arm's rewards as high.
     """
     assert history.schema is not None
     seen = comparable(history.contexts, history.contexts, history.schema)
@@ -85,7 +85,7 @@ def open_questions(
             paid = history.rewards[rows[few]]
             nearer = (away <= away[few, None]).sum(axis=1)
             as_high = 1 - np.searchsorted(ordered[k], paid) / len(rows)
-            loud = np.where(paid > means[i, k], (_USUAL / as_high) ** 2 / nearer, 0.0)
+            loud = np.where(paid > means[i, k], (_USUAL / (as_high * nearer)) ** 2, 0.0)
             best = loud.argmax()
             if loud[best] > 0:
                 echo[i, k], odds[i, k] = paid[best], loud[best]
