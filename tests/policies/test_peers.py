@@ -110,5 +110,5 @@ def test_wrong_options_are_named(name: str, options: dict[str, Any], words: str)
 
 
 def test_arguments_are_written_on_the_command_line() -> None:
-    spec = PolicySpec.parse("vw:arguments=--squarecb -q cc")
-    assert spec.options == (("arguments", "--squarecb -q cc"),)
+    spec = PolicySpec.parse("vw:arguments=--squarecb --cubic cca")
+    assert spec.options == (("arguments", "--squarecb --cubic cca"),)

@@ -15,7 +15,7 @@ from pfnts.experiments.report.sections import Section, average_ranks
 from pfnts.experiments.report.tables import Cell, Table, csv_text, spread
 from pfnts.ope import Log
 from pfnts.reproduction.drinkless import trial_parts, trial_tables
-from pfnts.reproduction.peers import LIBRARY_NAMES, measured, peer_table, peers_csv
+from pfnts.reproduction.peers import measured, peer_table, peers_csv
 from pfnts.reproduction.published import (
     DEVIATION,
     HORIZON,
@@ -52,10 +52,9 @@ class Paper(Companion):
         return REGRET.get(policy.name, {}).get(scenario)
 
     def footers(self, section: Section) -> list[Footer]:
-        """The best of public libraries as it was found elsewhere, where they were not run here."""
+        """The best of public libraries as it was found elsewhere."""
         known = any(scenario in LIBRARIES for scenario in section.scenarios)
-        here = any(policy.name in LIBRARY_NAMES for policy in section.policies)
-        if not known or here or section.horizon != HORIZON or section.axis:
+        if not known or section.horizon != HORIZON or section.axis:
             return []
         note = f"{LIBRARY.capitalize()}: the lowest of thirteen settings (three seeds), picked for each task."
         return [Footer(LIBRARY, LIBRARIES, note)]

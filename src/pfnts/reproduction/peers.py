@@ -14,8 +14,8 @@ PEERS = tuple(
         (
             "vw",
             "vw:arguments=--squarecb",
-            "vw:arguments=--squarecb -q cc",
-            "vw:arguments=--bag 5 -q cc",
+            "vw:arguments=--squarecb --cubic cca",
+            "vw:arguments=--bag 5 --cubic cca",
             "mabwiser-linucb",
             "mabwiser-linucb:intercept=true",
             "mabwiser-linucb:alpha=0.1,intercept=true",

@@ -36,8 +36,9 @@ class Standing:
 
     @property
     def libraries(self) -> float | None:
-        """The best of public libraries: as measured here, else as it was found elsewhere."""
-        return LIBRARIES.get(self.task) if self.measured is None else self.measured
+        """The best of public libraries: as measured here or as found elsewhere, whichever is lower."""
+        known = [each for each in (self.measured, LIBRARIES.get(self.task)) if each is not None]
+        return min(known, default=None)
 
 
 def standings(sections: Iterable[Section]) -> list[Standing]:
@@ -87,21 +88,14 @@ def standing_table(found: Sequence[Standing]) -> Table:
 
 def library_notes(found: Sequence[Standing]) -> list[str]:
     """Say where the figures of public libraries come from."""
-    here = [each.task for each in found if each.measured is not None]
-    elsewhere = [each.task for each in found if each.measured is None and each.libraries is not None]
-    which = f" on {_and(elsewhere)}" if here and elsewhere else ""
-    notes = []
-    if here:
-        notes.append(
-            f"Public libraries: the lowest of {len(PEERS)} settings of {len(LIBRARY_NAMES)} libraries, "
-            "picked for each task."
-        )
-    if elsewhere:
-        notes.append(
-            f"Public libraries{which}: the lowest of thirteen settings (three seeds), picked for each task, "
-            "not measured by this package."
-        )
-    return notes
+    sources = {
+        f"of {len(PEERS)} settings of {len(LIBRARY_NAMES)} libraries": [each.measured for each in found],
+        "of thirteen settings (three seeds) that were not measured by this package": [
+            LIBRARIES.get(each.task) for each in found
+        ],
+    }
+    known = [text for text, figures in sources.items() if any(each is not None for each in figures)]
+    return [f"Public libraries: the lowest {' and '.join(known)}, picked for each task."] if known else []
 
 
 def verdicts(found: Sequence[Standing]) -> list[str]:

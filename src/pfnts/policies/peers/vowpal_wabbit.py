@@ -37,7 +37,7 @@ class VowpalWabbit(Policy):
         Number of arms, or their labels.
     arguments
         Options in its own words, behind ``--cb_explore_adf -q ca``, where ``c`` are the features of a context
-        and ``a`` is the arm: ``--squarecb``, ``--bag 5``, ``-q cc --cubic cca`` for products of features.
+        and ``a`` is the arm: ``--squarecb``, ``--bag 5``, ``--cubic cca`` for products of two features.
     traffic, schema
         See `Policy`.
 
