@@ -23,6 +23,7 @@ from pfnts.experiments.report import write_report
 from pfnts.experiments.report.tables import Cell, Table, latex, markdown, spread
 from pfnts.reproduction import PAPER
 from pfnts.reproduction.published import DEVIATION, LIBRARIES, REGRET
+from pfnts.reproduction.results import write_results
 
 MakeRun = Callable[..., Run]
 SmallRuns = Callable[..., list[Run]]
@@ -249,6 +250,8 @@ def test_nothing_that_a_run_names_is_imported(
     page = write_report(store.root, figures=False)
     assert "trap.Policy by rate" in page.read_text(encoding="utf-8")
     assert "| rate=1.5 (default) |" in (page.parent / "regret.md").read_text(encoding="utf-8")
+    write_report(store.root, figures=False, beside=PAPER)
+    write_results(store.root, tmp_path / "results", figures=False)
     assert "trap" not in sys.modules
 
 
