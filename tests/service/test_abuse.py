@@ -275,6 +275,7 @@ def test_a_flood_is_shed_and_those_who_come_later_are_served(address):
         assert statuses == {200: 21, 429: 180}, "twenty, and the probe"
         assert all(a.headers["retry-after"] == "1" for a in answers if a.status_code == 429)
         assert len(ask.engine.experiment("shop").state.decisions) == 20
+        assert 'pfnts_requests_total{status="429"} 180' in ask("GET", "/metrics").text
         assert ask.post("/shop/decisions", body).status_code == 200
 
 

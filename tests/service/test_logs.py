@@ -67,6 +67,21 @@ def test_ope_reads_the_export_and_agrees_with_what_was_earned(tmp_path):
     assert estimate.standard_error < 0.12
 
 
+def test_the_value_of_a_single_arm_is_about_everybody_not_only_those_who_got_it(tmp_path):
+    """Each arm pays 1 on the whole, and much more to those whom the policy gives it to."""
+    with asking({"data": str(tmp_path / "data"), "database": None}) as ask:
+        shop(ask, explore=0.5)
+        rounds(ask, 300)
+        found = ask.get("/shop/report").json()
+        served = {arm["id"]: arm["mean"] for arm in found["arms"]}
+        for arm, value in found["single_arms"].items():
+            # Five standard errors: arms are drawn from the secret of the store, another one in each run.
+            assert abs(value["mean"] - 1.0) < 5 * (value["high"] - value["low"]) / 3.92
+            assert value["high"] - value["low"] < 1.0
+            assert value["mean"] < served[arm]
+        assert found["single_arms"].keys() == {"a", "b"}
+
+
 def test_the_command_line_exports_checks_and_manages_keys(tmp_path):
     from typer.testing import CliRunner
 

@@ -64,6 +64,7 @@ def test_names_with_scripts_are_shown_and_never_run_and_news_arrive_by_themselve
         service.http.post("/v1/experiments/shop/decisions", json=body).raise_for_status()
         service.http.post(f"/v1/experiments/shop/decisions/d{i}/rewards", json={"value": i % 2})
     page.locator("#tiles").get_by_text("40", exact=True).wait_for(timeout=10_000)
+    page.locator("#operation dt", has_text="Refused for overload").wait_for()
     assert page.locator("#arms").get_by_text(SCRIPT).count() == 1, "the name is text"
     page.locator("details summary").first.click()
     page.locator(".why svg").first.wait_for()
@@ -89,6 +90,11 @@ def test_names_with_scripts_are_shown_and_never_run_and_news_arrive_by_themselve
         other.get_by_role("heading", name="shop").wait_for()
         width = other.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert width[0] <= width[1], "nothing sticks out to the side"
+        other.locator("#arms button").first.wait_for()
+        table = other.evaluate(
+            "(({scrollWidth, clientWidth}) => [scrollWidth, clientWidth])(document.querySelector('.scroll'))"
+        )
+        assert "viewport" not in settings or table[0] <= table[1], "arms can be removed on a phone as well"
         ground = other.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (ground == "rgb(18, 22, 27)") == ("color_scheme" in settings)
         assert other.problems == []

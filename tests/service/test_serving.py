@@ -104,7 +104,7 @@ def test_the_lift_counts_only_while_some_were_held_out_and_the_others_got_the_po
         assert ask.get("/shop/report").json()["lift"] is None, "everybody got the baseline"
         ask("PATCH", "/v1/experiments/shop", {"mode": "online"})
         visits("online", 100, bonus=0.0)
-        ask.engine.experiment("shop").lift = (float("-inf"), None)
+        ask.engine.experiment("shop").estimates = (float("-inf"), {})
         found = ask.get("/shop/report").json()["lift"]
         assert found["rows"] == 100
         assert -3 < found["low"] < found["high"] < 3

@@ -47,7 +47,13 @@ def create_app(engine: Engine) -> FastAPI:
         app.include_router(module.router)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     limits = engine.limits
-    app.add_middleware(Gate, ring=KeyRing(engine.store), patience=limits.patience, room=limits.requests)
+    app.add_middleware(
+        Gate,
+        ring=KeyRing(engine.store),
+        patience=limits.patience,
+        room=limits.requests,
+        metrics=engine.metrics,
+    )
     return app
 
 

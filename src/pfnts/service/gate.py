@@ -11,6 +11,7 @@ from typing import Any
 
 from pfnts.service.errors import Busy, Forbidden, Refusal, Unauthorized
 from pfnts.service.keys import KeyRing
+from pfnts.service.metrics import Metrics
 from pfnts.service.problems import problem
 from pfnts.service.store import Key, StoreUnavailableError
 
@@ -62,10 +63,13 @@ class Gate:
         Seconds that a client may take to send a body.
     room
         Requests that are let in at a time, streams, exports and probes aside.
+    metrics
+        Where answers are counted by their status.
     """
 
-    def __init__(self, app: App, ring: KeyRing, *, patience: float, room: int) -> None:
+    def __init__(self, app: App, ring: KeyRing, *, patience: float, room: int, metrics: Metrics) -> None:
         self._app, self._ring, self._patience, self._room = app, ring, patience, room
+        self._metrics = metrics
         self._under_way = 0
         self._bytes = 0
 
@@ -77,6 +81,7 @@ class Gate:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
+                self._metrics.count("pfnts_requests_total", status=str(message["status"]))
                 given = {name for name, _ in message["headers"]}
                 message["headers"] = [*message["headers"], *(h for h in _HEADERS if h[0] not in given)]
             await send(message)

@@ -6,11 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pfnts.events import Event
 from pfnts.service.errors import Unavailable
 from pfnts.service.experiment import ExperimentState
-from pfnts.service.lift import Lift
 from pfnts.service.model import Model, StoppedError, Version
 from pfnts.service.store import Record, Store
 
@@ -44,8 +44,8 @@ class LiveExperiment:
         """When the model last caught up, by the steady clock."""
         self.head = -1
         """Last position that the store was seen to have."""
-        self.lift: tuple[float, Lift | None] = (float("-inf"), None)
-        """The lift over the holdout, and when it was computed, by the steady clock."""
+        self.estimates: tuple[float, dict[str, Any]] = (float("-inf"), {})
+        """What the latest decisions say, and when that was computed, by the steady clock."""
         self.model: Model | None = None
         self._backlog: list[Event] = []
         self._reload = False

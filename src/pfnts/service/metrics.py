@@ -36,6 +36,12 @@ class Metrics:
         with self._lock:
             self._counters[name, tuple(labels.items())] += 1
 
+    def by(self, name: str, label: str) -> dict[str, int]:
+        """Counts of one name by the values of a label."""
+        with self._lock:
+            found = [(dict(labels), n) for (counted, labels), n in self._counters.items() if counted == name]
+        return {labels[label]: n for labels, n in found}
+
     def observe(self, experiment: str, seconds: float) -> None:
         """Take note of how long a decision took."""
         with self._lock:

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pfnts.contexts import Schema
 from pfnts.service.clock import iso
 from pfnts.service.engine import Engine
 from pfnts.service.experiment import ExperimentState
-from pfnts.service.lift import Lift, lift
 from pfnts.service.live import LiveExperiment
 from pfnts.service.series import Cell
 from pfnts.service.store import Record
 
 _Z = 1.959963984540054
-_LIFT_ROWS = 5000
-_LIFT_FRESH = 10.0
 
 
 def report(engine: Engine, live: LiveExperiment) -> dict[str, Any]:
@@ -36,6 +28,7 @@ def report(engine: Engine, live: LiveExperiment) -> dict[str, Any]:
             "mode": state.mode,
             "baseline_arm": state.baseline,
             "holdout": state.holdout,
+            "reward": {"min": state.settings.reward.min, "max": state.settings.reward.max},
             "decisions": len(state.decisions),
             "rewards": {
                 "learned": state.counts["reward"],
@@ -46,7 +39,7 @@ def report(engine: Engine, live: LiveExperiment) -> dict[str, Any]:
             },
             "reasons": dict(state.reasons),
             "arms": [_arm(state, arm, steps, total) for arm in (*state.arms, *sorted(state.removed))],
-            "groups": {name: _mean(cell) for name, cell in state.groups.items()},
+            "groups": {name: _mean(cell, state) for name, cell in state.groups.items()},
             "series": {"width": state.series.width, "steps": steps},
             "model": {
                 **engine.describe_model(live),
@@ -55,49 +48,12 @@ def report(engine: Engine, live: LiveExperiment) -> dict[str, Any]:
                 "policy": state.settings.policy.model_dump(),
             },
             "position": state.position,
+            "requests": engine.metrics.by("pfnts_requests_total", "status"),
             "latency": engine.metrics.latency(state.name),
             "replica": engine.replica,
             "leads": engine.epoch is not None,
             "recent": [_decision(record, state) for record in reversed(state.recent)],
         }
-
-
-def lift_of(engine: Engine, live: LiveExperiment) -> dict[str, Any] | None:
-    """The lift over the holdout from the latest decisions, computed anew every ten seconds at most."""
-    then, found = live.lift
-    if time.monotonic() - then > _LIFT_FRESH:
-        found = _lift(engine, live)
-        live.lift = time.monotonic(), found
-    return None if found is None else asdict(found)
-
-
-def _lift(engine: Engine, live: LiveExperiment) -> Lift | None:
-    state = live.state
-    if state.schema is None or not state.holdout:
-        return None
-    contexts, rewards, treated, shares, units = [], [], [], [], []
-    for record in engine.store.last(live.name, "decided", limit=_LIFT_ROWS):
-        made = state.decisions.get(record.id)
-        # Only while some units were held out and the others got the policy.
-        if made and made.value is not None and record.context is not None and made.held_out:
-            contexts.append(record.context)
-            rewards.append(made.value)
-            treated.append(made.group == "policy")
-            shares.append(made.held_out)
-            units.append(record.unit or f"decision {record.id}")
-    if not contexts:
-        return None
-    return lift(_encoded(state.schema, contexts), rewards, treated, share=shares, units=units)
-
-
-def _encoded(schema: Schema, contexts: list[Any]) -> NDArray[np.float64]:
-    """Rows of contexts, each by name or by position."""
-    rows = np.empty((len(contexts), schema.width))
-    for kind in (dict, list):
-        of_kind = [i for i, context in enumerate(contexts) if isinstance(context, kind)]
-        if of_kind:
-            rows[of_kind] = schema.encode([contexts[i] for i in of_kind])
-    return rows
 
 
 def _arm(state: ExperimentState, arm: str, steps: list[dict[str, Any]], total: int) -> dict[str, Any]:
@@ -110,12 +66,13 @@ def _arm(state: ExperimentState, arm: str, steps: list[dict[str, Any]], total: i
         "live": arm in state.arms,
         "decisions": whole.decisions,
         "share": whole.decisions / total if total else 0.0,
-        **_mean(whole),
+        **_mean(whole, state),
     }
 
 
-def _mean(cell: Cell) -> dict[str, Any]:
+def _mean(cell: Cell, state: ExperimentState) -> dict[str, Any]:
     """Mean reward with a 95 % interval by the normal approximation; None where there are too few."""
+    rule = state.settings.reward
     if not cell.rewards:
         return {"rewards": 0, "mean": None, "low": None, "high": None}
     mean = cell.total / cell.rewards
@@ -124,7 +81,8 @@ def _mean(cell: Cell) -> dict[str, Any]:
         variance = max(cell.squares - cell.rewards * mean**2, 0.0) / (cell.rewards - 1)
         reach = _Z * math.sqrt(variance / cell.rewards)
         # Rewards that are all alike say nothing about how much they vary.
-        found |= {"low": mean - reach, "high": mean + reach} if variance > 0 else {}
+        ends = {"low": max(mean - reach, rule.min), "high": min(mean + reach, rule.max)}
+        found |= ends if variance > 0 else {}
     return found
 
 

@@ -106,7 +106,7 @@ export function intervals(rows, { width = 420, names = true, label = "" } = {}) 
   const ends = known.flatMap((row) => [row.low ?? row.mean, row.high ?? row.mean]);
   let y0 = Math.min(...ends), y1 = Math.max(...ends);
   if (!(y1 > y0)) { y0 -= 0.5; y1 += 0.5; }
-  const left = names ? 120 : 4, right = names ? 92 : 4, height = 22;
+  const left = names ? 120 : 4, right = names ? 122 : 4, height = 22;
   const sx = (value) => left + ((value - y0) / (y1 - y0)) * (width - left - right);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${rows.length * height}`, role: "img", "aria-label": label });
   rows.forEach((row, i) => {

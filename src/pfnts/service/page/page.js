@@ -2,7 +2,7 @@ import { intervals, legend, lines, make, percent, short, stacked } from "./chart
 
 const at = (id) => document.getElementById(id);
 const SHOWN = 7; // colours before the last, which stands for all others
-const state = { name: null, position: -1, source: null, asked: 0, open: new Set(), columns: "", removers: new Map() };
+const state = { name: null, position: -1, source: null, asked: 0, open: new Set(), columns: "", removers: new Map(), seen: [] };
 
 async function call(method, path, body) {
   const options = { method, headers: body ? { "Content-Type": "application/json" } : {} };
@@ -53,7 +53,7 @@ function choose() {
     at("example").textContent = `curl -X POST ${location.origin}/v1/experiments -H 'Content-Type: application/json' \\\n  -d '{"name": "offers", "arms": [{"id": "none"}, {"id": "discount"}]}'`;
     return;
   }
-  Object.assign(state, { position: -1, columns: "", open: new Set(), removers: new Map() });
+  Object.assign(state, { position: -1, columns: "", open: new Set(), removers: new Map(), seen: [] });
   at("tried").replaceChildren();
   at("arm-message").textContent = "";
   refresh().then(listen);
@@ -111,19 +111,32 @@ const colourOf = (arm) => state.colours.get(arm) ?? SHOWN;
 function title(report, experiment) {
   at("name").textContent = report.name;
   document.title = `${report.name} – pfnts`;
-  const live = report.arms.filter((arm) => arm.live && arm.mean !== null);
-  const best = live.reduce((a, b) => (a && a.mean >= b.mean ? a : b), null);
-  const clear = best && best.low !== null && live.every((arm) => arm === best || (arm.high !== null && arm.high < best.low));
+  const alone = Object.entries(report.single_arms).sort(([, a], [, b]) => b.mean - a.mean);
+  const clear = alone.length === experiment.arms.length && alone.length > 1 && alone[0][1].low > Math.max(...alone.slice(1).map(([, one]) => one.high));
   const lift = report.lift;
   const parts = [`${experiment.policy.name}, ${experiment.arms.length} arms`];
-  if (lift && lift.low > 0) parts.push(`the policy earns more than the holdout`);
-  else if (lift && lift.high < 0) parts.push(`the policy earns less than the holdout`);
+  if (lift && lift.low > 0) parts.push(`the policy earns ${relative(lift)} more than the holdout`);
+  else if (lift && lift.high < 0) parts.push(`the policy earns ${relative(lift)} less than the holdout`);
   else if (lift) parts.push("no difference from the holdout can be told yet");
-  if (live.length > 1) parts.push(clear ? `${best.id} pays best` : "no arm is clearly ahead on average");
+  if (experiment.arms.length > 1) parts.push(clear ? `${alone[0][0]} is the best single arm` : "no single arm is clearly the best");
   at("sentence").textContent = parts.join(" · ");
   if (document.activeElement !== at("mode")) at("mode").value = report.mode;
   at("export").href = address("/export");
   at("footnote").textContent = `log position ${report.position}, model at ${report.model.position} (${report.model.fingerprint || "none"}), ${report.model.version}, ${report.replica}`;
+}
+
+// The lift as a share of what the holdout earns, where that means something.
+function relative(lift) {
+  const share = Math.abs(lift.value / lift.holdout);
+  return lift.holdout > 0 && share < 10 ? percent(share) : "";
+}
+
+// Decisions a second since the report before the last one, so that it does not jump about.
+function pace(report) {
+  const now = { time: Date.parse(report.time), decisions: report.decisions };
+  state.seen = [...state.seen.filter((one) => now.time - one.time < 60_000), now];
+  const [first] = state.seen;
+  return now.time > first.time + 2000 ? (now.decisions - first.decisions) / ((now.time - first.time) / 1000) : null;
 }
 
 function tile(value, text, note, tone = "") {
@@ -143,10 +156,12 @@ function tiles(report) {
   const sign = lift && lift.value > 0 ? "+" : "";
   const tone = !lift ? "" : lift.low > 0 ? "good" : lift.high < 0 ? "bad" : "";
   const slow = latency && latency.p95 > 0.25;
+  const rate = pace(report);
+  const earns = tone && relative(lift) ? `, ${sign || "−"}${relative(lift)}` : "";
   at("tiles").replaceChildren(
-    tile(lift ? sign + short(lift.value) : "–", "Lift over the holdout", lift ? `${range(lift)} (95 %)` : report.holdout ? "too few rewards" : "no holdout is set", tone),
+    tile(lift ? sign + short(lift.value) : "–", "Lift over the holdout", lift ? `${range(lift)} (95 %)${earns}` : report.holdout ? "too few rewards" : "no holdout is set", tone),
     tile(short(policy.mean), "Mean reward, policy", range(policy)),
-    tile(report.decisions.toLocaleString("en"), "Decisions", `${(rewards.learned + rewards.default).toLocaleString("en")} with a reward`),
+    tile(report.decisions.toLocaleString("en"), "Decisions", `${(rewards.learned + rewards.default).toLocaleString("en")} with a reward${rate === null ? "" : `, ${short(rate)} a second`}`),
     tile(rewards.pending.toLocaleString("en"), "Rewards awaited", `${percent(missing, 1)} went missing, ${rewards.late} late`, missing > 0.1 ? "warn" : ""),
     tile(latency ? `${Math.round(1000 * latency.p95)} ms` : "–", "Latency, p95", fallback ? `${percent(fallback, 1)} fell back to the baseline` : "no fallback", slow || fallback > 0.01 ? "warn" : ""),
     tile(report.model.lag ? `${report.model.lag} behind` : "up to date", "Model", `refreshed ${ago(report.model.age)}`, report.model.lag > 1000 ? "warn" : ""),
@@ -160,18 +175,22 @@ function ago(seconds) {
 }
 
 function arms(report) {
-  const shown = report.arms.filter((arm) => arm.mean !== null && arm.low !== null);
-  const all = shown.flatMap((arm) => [arm.low, arm.high]);
-  const head = make("tr", {}, ...["Arm", "Share", "Decisions", "Mean reward", "", ""].map((text, k) =>
-    make("th", { class: k === 2 || k === 4 ? "optional" : "" }, text)));
+  const alone = report.single_arms;
+  const all = Object.values(alone).flatMap((one) => [one.low, one.high]);
+  const heads = [
+    ["Arm"], ["Share"], ["Decisions"], ["Mean reward", "Of those who got it"],
+    ["If everyone got it", "Estimated from the probabilities with which the policy chose, with 95 % intervals"], [""], [""],
+  ];
+  const head = make("tr", {}, ...heads.map(([text, why], k) => make("th", { class: k === 2 || k === 3 || k === 5 ? "optional" : "", title: why || "" }, text)));
   const rows = report.arms.map((arm) => {
     const name = make("td", { title: arm.id }, make("i", { class: `dot k${colourOf(arm.id)}` }), arm.id);
     if (arm.id === report.baseline_arm) name.append(make("span", { class: "tag" }, "baseline"));
     if (!arm.live) name.append(make("span", { class: "tag" }, "removed"));
     const plot = make("td", { class: "optional" });
-    if (all.length && arm.mean !== null) {
+    const own = alone[arm.id];
+    if (own) {
       const others = [{ mean: Math.min(...all) }, { mean: Math.max(...all) }];
-      const svg = intervals([{ ...arm, colour: colourOf(arm.id) }, ...others.map((o) => ({ ...o, colour: 9 }))], { width: 160, names: false, label: "interval" });
+      const svg = intervals([{ ...own, colour: colourOf(arm.id) }, ...others.map((o) => ({ ...o, colour: 9 }))], { width: 160, names: false, label: "interval" });
       svg.setAttribute("viewBox", "0 0 160 22");
       svg.querySelectorAll(".k9").forEach((one) => one.remove());
       svg.style.width = "160px";
@@ -179,7 +198,8 @@ function arms(report) {
     }
     return make("tr", { class: arm.live ? "" : "gone" }, name,
       make("td", {}, percent(arm.share)), make("td", { class: "optional" }, arm.decisions.toLocaleString("en")),
-      make("td", {}, short(arm.mean), make("small", {}, range(arm))), plot, make("td", {}, arm.live && arm.id !== report.baseline_arm ? remover(arm.id) : ""));
+      make("td", { class: "optional" }, short(arm.mean), make("small", {}, range(arm))),
+      make("td", {}, own ? short(own.mean) : "–", make("small", {}, arm.live ? range(own) : "")), plot, make("td", {}, arm.live && arm.id !== report.baseline_arm ? remover(arm.id) : ""));
   });
   at("arms").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
 }
@@ -226,7 +246,7 @@ function coarse(steps, most = 24) {
 }
 
 // Mean of all rewards of an arm up to each step, with its interval, once there are enough to have one.
-function running(steps, arm) {
+function running(steps, arm, { min, max }) {
   const sum = { rewards: 0, total: 0, squares: 0 };
   return steps.flatMap((step) => {
     for (const key of Object.keys(sum)) sum[key] += step.arms[arm]?.[key] || 0;
@@ -234,7 +254,7 @@ function running(steps, arm) {
     const variance = (sum.squares - sum.rewards * mean ** 2) / (sum.rewards - 1);
     if (sum.rewards < 20 || !(variance > 0)) return [];
     const reach = 1.96 * Math.sqrt(variance / sum.rewards);
-    return [{ x: step.time, y: mean, low: mean - reach, high: mean + reach }];
+    return [{ x: step.time, y: mean, low: Math.max(mean - reach, min), high: Math.min(mean + reach, max) }];
   });
 }
 
@@ -243,7 +263,7 @@ function charts(report) {
   const known = report.arms.filter((arm) => arm.decisions);
   const entries = known.slice(0, SHOWN + 1).map((arm) => ({ label: arm.id, colour: colourOf(arm.id) }));
   const width = Math.max(at("rewards").clientWidth, 260);
-  const series = known.map((arm) => ({ colour: colourOf(arm.id), points: running(steps, arm.id) }));
+  const series = known.map((arm) => ({ colour: colourOf(arm.id), points: running(steps, arm.id, report.reward) }));
   at("rewards").replaceChildren(lines(series, { width, label: "Mean reward of each arm up to each time" }), legend(entries));
   const shares = steps.map((step) => {
     const sum = Object.values(step.arms).reduce((n, cell) => n + cell.decisions, 0) || 1;
@@ -266,6 +286,8 @@ function operation(report) {
     ...Object.entries(reasons).map(([reason, n]) => [`Decided by ${reason}`, n]),
     ["Latency p50 / p95 / p99", latency ? ["p50", "p95", "p99"].map((p) => `${(1000 * latency[p]).toFixed(0)}`).join(" / ") + " ms" : "–"],
     ["Model is behind the log by", `${report.model.lag} records`],
+    ["Refused for overload (429)", report.requests["429"] || 0],
+    ["Refused for the store (503)", report.requests["503"] || 0],
     ["This process", `${report.replica}${report.leads ? ", leads" : ""}`],
   ];
   at("operation").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, typeof value === "number" ? value.toLocaleString("en") : value)]));
@@ -292,8 +314,8 @@ function decisions(report) {
 function picture(propensities, posterior) {
   const box = make("div");
   if (posterior) {
-    box.append(make("p", { class: "quiet" }, "What the model expects of each arm here, with 95 % intervals, and how likely it was to choose it:"));
-    box.append(intervals(posterior.map((arm) => ({ ...arm, label: arm.arm, colour: colourOf(arm.arm), note: percent(propensities[arm.arm], 1) })), { label: "Expected reward of each arm" }));
+    box.append(make("p", { class: "quiet" }, "What the model expects of each arm here, with 95 % intervals, and with which probability it takes it:"));
+    box.append(intervals(posterior.map((arm) => ({ ...arm, label: arm.arm, colour: colourOf(arm.arm), note: `${short(arm.mean)} · ${percent(propensities[arm.arm], 1)}` })), { label: "Expected reward of each arm" }));
   } else {
     box.append(make("p", { class: "quiet" }, "Probability of each arm:"));
     box.append(intervals(Object.entries(propensities).map(([label, share]) => ({ label, colour: colourOf(label), mean: share, note: percent(share, 1) })), { label: "Probability of each arm" }));
@@ -334,7 +356,7 @@ function form(experiment, example) {
     if (known !== null && known !== undefined) field.value = String(known);
     return { column, field };
   });
-  at("try").replaceChildren(...fields.map(({ column, field }) => make("label", {}, column.name, field)), make("button", {}, "What would you do?"));
+  at("try").replaceChildren(...fields.map(({ column, field }) => make("label", {}, column.name, field)), make("button", {}, "Ask the model"));
   at("try").onsubmit = async (event) => {
     event.preventDefault();
     const values = fields.map(({ field }) => field.value === "" ? null : field.dataset.kind === "numeric" ? Number(field.value) : field.dataset.kind === "boolean" ? field.value === "true" : field.value);
@@ -342,7 +364,7 @@ function form(experiment, example) {
     const context = positional ? values : Object.fromEntries(fields.map(({ column }, k) => [column.name, values[k]]));
     try {
       const found = await call("GET", address(`/posterior?context=${encodeURIComponent(JSON.stringify(context))}`));
-      at("tried").replaceChildren(make("p", { class: "quiet" }, REASONS[found.reason] || ""), picture(found.propensities, found.posterior));
+      at("tried").replaceChildren(make("p", { class: "quiet" }, `If it had to decide now, the reason would be ${found.reason}.`), picture(found.propensities, found.posterior));
     } catch (error) { at("tried").replaceChildren(make("p", { class: "bad" }, error.message)); }
   };
 }

@@ -24,9 +24,10 @@ from pfnts.service.decisions import lookup
 from pfnts.service.drafts import posterior_of
 from pfnts.service.engine import Engine
 from pfnts.service.errors import Busy, Conflict, Invalid
+from pfnts.service.estimates import estimates
 from pfnts.service.live import LiveExperiment
 from pfnts.service.problems import responses
-from pfnts.service.report import lift_of, report
+from pfnts.service.report import report
 from pfnts.service.routes.access import ExperimentName, TheEngine, key_of, needs
 from pfnts.service.schemas import Arm, Context, Experiment, ExperimentChange, ImportRequest, Label, Unit
 
@@ -106,7 +107,7 @@ async def get_report(experiment: ExperimentName, engine: TheEngine) -> Json:
     """Rewards, traffic, the model, the lift over the holdout, the last decisions."""
     live = await lookup(engine, experiment)
     found = await asyncio.to_thread(report, engine, live)
-    return {**found, "lift": await asyncio.to_thread(lift_of, engine, live)}
+    return found | await asyncio.to_thread(estimates, engine.store, live)
 
 
 @router.get("/{experiment}/posterior", dependencies=[needs("reader")])
