@@ -115,6 +115,10 @@ def test_the_command_line_exports_checks_and_manages_keys(tmp_path):
     assert run(app, ["keys", "revoke", key, "--data", data]).exit_code == 0
     assert run(app, ["keys", "revoke", key, "--data", data]).exit_code == 2
     assert run(app, ["export", "nothing", "--data", data]).exit_code == 2
+    for words in (["export", "shop"], ["service", "check"], ["keys", "list"], ["keys", "revoke", "x"]):
+        missing = run(app, [*words, "--data", str(tmp_path / "mistyped")])
+        assert (missing.exit_code, "no pfnts.sqlite in" in missing.output) == (2, True), missing.output
+    assert not (tmp_path / "mistyped").exists()
     assert run(app, ["serve", "--data", data, "--host", "0.0.0.0"]).exit_code == 2
 
 

@@ -12,13 +12,18 @@ from pfnts.cli.serve import Data, Database
 
 
 def export(
-    experiment: Annotated[str, typer.Argument(help="Name of an experiment of the service.")],
-    out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
-    group: Annotated[str, typer.Option(help="Whose decisions: policy, holdout, baseline or all.")] = "policy",
+    experiment: Annotated[str, typer.Argument(help="Name of the experiment.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write, .csv or .parquet; EXPERIMENT.csv unless you say otherwise."),
+    ] = None,
+    group: Annotated[
+        str, typer.Option(help="Whose decisions to write: policy, holdout, baseline or all.")
+    ] = "policy",
     data: Data = Path("pfnts-data"),
     database: Database = None,
 ) -> None:
-    """Write the decisions of an experiment and their rewards to a file that **pfnts ope** reads."""
+    """Write an experiment's decisions and rewards to a file that **pfnts ope** reads."""
     path = out or Path(f"{experiment}.csv")
     with plain_errors(ValueError, ImportError, OSError, RuntimeError):
         from pfnts.service import export as exports
@@ -27,7 +32,7 @@ def export(
 
         if group not in ("policy", "holdout", "baseline", "all"):
             raise ValueError(f"--group must be policy, holdout, baseline or all, got {group!r}")
-        store = open_store(data, database, serving=False)
+        store = open_store(data, database, serving=False, create=False)
         try:
             known = store.experiments()
             if experiment not in known:

@@ -15,23 +15,25 @@ from pfnts.cli.serve import Data, Database
 if TYPE_CHECKING:
     from pfnts.service.store import Store
 
-keys = typer.Typer(no_args_is_help=True, help="Keys of the decision service.")
+keys = typer.Typer(no_args_is_help=True, help="Manage the keys of the decision service.")
 
 
 @keys.command()
 def add(
-    name: Annotated[str, typer.Argument(help="Whose key it is.")],
-    role: Annotated[str, typer.Option(help="reader, writer (decisions and rewards) or admin.")] = "writer",
-    experiment: Annotated[str | None, typer.Option(help="The only experiment it is good for.")] = None,
+    name: Annotated[str, typer.Argument(help="Who will use the key.")],
+    role: Annotated[
+        str, typer.Option(help="What it allows: reader, writer (decisions and rewards too) or admin.")
+    ] = "writer",
+    experiment: Annotated[str | None, typer.Option(help="Limit the key to one experiment.")] = None,
     data: Data = Path("pfnts-data"),
     database: Database = None,
 ) -> None:
-    """Make a key and print it, once: only its hash is kept."""
+    """Create a key and print it. Copy it now: only a hash of it is stored."""
     with plain_errors(ValueError, ImportError, RuntimeError):
         from pfnts.service.keys import new_key
 
         text, key = new_key(name, role, experiment=experiment, time=time.time())  # type: ignore[arg-type]
-        store = _opened(data, database)
+        store = _opened(data, database, create=True)
         store.add_key(key)
         store.close()
     typer.echo(text)
@@ -39,7 +41,7 @@ def add(
 
 @keys.command("list")
 def show(data: Data = Path("pfnts-data"), database: Database = None) -> None:
-    """List the keys."""
+    """List all keys, revoked ones included."""
     with plain_errors(ValueError, ImportError, RuntimeError):
         store = _opened(data, database)
         found = store.keys()
@@ -56,11 +58,11 @@ def show(data: Data = Path("pfnts-data"), database: Database = None) -> None:
 
 @keys.command()
 def revoke(
-    id: Annotated[str, typer.Argument(help="As listed.")],
+    id: Annotated[str, typer.Argument(help="Id of the key, as in pfnts keys list.")],
     data: Data = Path("pfnts-data"),
     database: Database = None,
 ) -> None:
-    """Revoke a key: within a second it opens nothing any more."""
+    """Revoke a key. Running services stop accepting it within a second."""
     with plain_errors(ValueError, ImportError, RuntimeError):
         store = _opened(data, database)
         known = store.revoke_key(id, time.time())
@@ -70,10 +72,10 @@ def revoke(
     say(f"Revoked {id}.")
 
 
-def _opened(data: Path, database: str | None) -> Store:
+def _opened(data: Path, database: str | None, *, create: bool = False) -> Store:
     from pfnts.service.store import open_store
 
-    return open_store(data, database, serving=False)
+    return open_store(data, database, serving=False, create=create)
 
 
 def _day(moment: float | None) -> str:

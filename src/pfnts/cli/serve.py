@@ -9,27 +9,47 @@ import typer
 
 from pfnts.cli.console import plain_errors, say
 
-Data = Annotated[Path, typer.Option(help="Folder of the SQLite store.")]
+Data = Annotated[Path, typer.Option(help="Folder that holds the SQLite store.")]
 Database = Annotated[
     str | None,
-    typer.Option(help="postgresql://... instead, shared by any number of services.", envvar="PFNTS_DATABASE"),
+    typer.Option(
+        help="PostgreSQL database to use instead, as postgresql://user@host/name; several services may "
+        "share it.",
+        envvar="PFNTS_DATABASE",
+    ),
 ]
 
 
 def serve(
     data: Data = Path("pfnts-data"),
     database: Database = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; others need a key first.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on. Any but this machine's own requires a key: see pfnts keys add."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+    ] = 8000,
     timeout: Annotated[
-        float, typer.Option(min=0.001, help="Seconds after which a decision is the baseline arm.")
+        float,
+        typer.Option(
+            min=0.001, help="Seconds to wait for the model before the baseline arm is served instead."
+        ),
     ] = 0.5,
-    queue: Annotated[int, typer.Option(min=1, help="Decisions that may wait; beyond them 429.")] = 256,
+    queue: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Decisions that may wait for the model; further ones are answered with 429."
+        ),
+    ] = 256,
 ) -> None:
     """Serve decisions over HTTP.
 
-    Decisions, rewards and everything else are kept in DATA (or in the database) before they are answered.
-    A page that shows what goes on is at the address itself.
+    Every decision and every reward is on disk before it is acknowledged, in the folder DATA or in the
+    database. Open the address in a browser to see how your experiments are doing. The guide is
+    docs/service.md.
     """
     with plain_errors(ValueError, ImportError, OSError, RuntimeError):
         from pfnts.service.engine import Limits

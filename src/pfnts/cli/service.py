@@ -9,22 +9,22 @@ import typer
 from pfnts.cli.console import plain_errors, say
 from pfnts.cli.serve import Data, Database
 
-service = typer.Typer(no_args_is_help=True, help="Looking after the store of the decision service.")
+service = typer.Typer(no_args_is_help=True, help="Look after the store of the decision service.")
 
 
 @service.callback()
 def commands() -> None:
-    """Looking after the store of the decision service."""
+    """Look after the store of the decision service."""
 
 
 @service.command()
 def check(data: Data = Path("pfnts-data"), database: Database = None) -> None:
-    """Check that every log is whole and is the one that its decisions stood on; status 1 if not."""
+    """Check that every log is complete and matches its decisions' fingerprints; exit status 1 if not."""
     with plain_errors(ValueError, ImportError, OSError, RuntimeError):
         from pfnts.service.check import check as run
         from pfnts.service.store import open_store
 
-        store = open_store(data, database, serving=False)
+        store = open_store(data, database, serving=False, create=False)
         findings = list(run(store))
         store.close()
     for finding in findings:
