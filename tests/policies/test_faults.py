@@ -136,6 +136,10 @@ def trained(policy: Policy, action: str = "") -> Policy:
     return policy
 
 
+def has_posterior(policy: Policy) -> bool:
+    return type(policy)._posterior_at is not Policy._posterior_at
+
+
 # What can be done to a policy; a generator comes with it.
 ACTIONS: dict[str, Callable[[Policy, Any], Any]] = {
     "decide": lambda policy, rng: policy.decide(X[41], rng=rng),
@@ -147,7 +151,7 @@ ACTIONS: dict[str, Callable[[Policy, Any], Any]] = {
     "prefetch": lambda policy, rng: policy.prefetch(X[41:60]),
     "decide prefetched": lambda policy, rng: policy.decide(X[41], rng=rng),
     "play": lambda policy, rng: policy.play(X[41:60], REWARDS[41:60], rng=rng),
-    "posterior": lambda policy, rng: policy.posterior(X[41:44]) if hasattr(policy, "posterior") else None,
+    "posterior": lambda policy, rng: policy.posterior(X[41:44]) if has_posterior(policy) else None,
     "arms": lambda policy, rng: (policy.arms, policy.schema, repr(policy)),
 }
 

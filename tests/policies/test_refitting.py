@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.random import Generator
 
 from pfnts.arms.schedule import next_refresh
-from pfnts.policies import Memory, Traffic, rules
+from pfnts.policies import Traffic, rules
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
 from pfnts.policies.refitting import REFITTED, Arms, RefittingPolicy
 from pfnts.posterior import GaussianPosterior
@@ -20,11 +22,9 @@ class Means(RefittingPolicy[list[float]]):
 
     name = "means"
 
-    def __init__(
-        self, arms: int = 2, *, shared: bool = False, refresh: float = REFITTED.refresh, warmup: int = 2
-    ):
-        memory, traffic = Memory(refresh=refresh), Traffic(warmup=warmup)
-        super().__init__(arms, shared=shared, memory=memory, traffic=traffic, schema=None)
+    def __init__(self, arms: int = 2, *, shared: bool = False, warmup: int = 2, **memory: Any):
+        remembered, traffic = replace(REFITTED, **memory), Traffic(warmup=warmup)
+        super().__init__(arms, shared=shared, memory=remembered, traffic=traffic, schema=None)
         self.fits: list[tuple[int, int, int]] = []
         self.fails = False
 
@@ -156,6 +156,7 @@ def test_posterior_before_any_arm_is_warm_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"window": 100}, "window must be None, Means is fitted to all rows, got 100; PFNTS can forget"),
         ({"warmup": 0}, "warmup must be at least 1, a model needs a reward of each arm, got 0"),
         ({"refresh": 1.0}, r"refresh must be a finite number above 1, got 1\.0"),
     ],

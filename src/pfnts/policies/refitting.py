@@ -22,7 +22,7 @@ from pfnts.posterior import GaussianPosterior
 M = TypeVar("M")
 Arms = NDArray[np.int64]
 
-REFITTED = Memory(refresh=1.15)
+REFITTED = Memory(refresh=1.15, detector=None)
 """Refits 55 times from 10 to 10,000 rows, as often as the rule of the paper: whenever ceil(8 ln t) grows."""
 
 
@@ -49,7 +49,7 @@ class RefittingPolicy(Policy, Generic[M]):
     shared
         Whether one model answers for all arms.
     memory
-        How much the history of all arms grows before the models are refitted.
+        How much the history of all arms grows before the models are refitted; they forget nothing.
     traffic, schema
         See `Policy`; warm-up must be at least 1.
     """
@@ -63,6 +63,12 @@ class RefittingPolicy(Policy, Generic[M]):
         traffic: Traffic,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
+        for name in ("window", "half_life"):
+            if getattr(memory, name) is not None:
+                raise ValueError(
+                    f"{name} must be None, {type(self).__name__} is fitted to all rows, "
+                    f"got {getattr(memory, name)}; PFNTS can forget"
+                )
         traffic = traffic.with_warmup(least=1, why="a model needs a reward of each arm")
         super().__init__(arms, traffic=traffic, schema=schema)
         self._shared = shared
