@@ -8,6 +8,7 @@ import pytest
 
 from pfnts.experiments import PolicySpec, Run
 from pfnts.experiments.outcomes import bands, condense
+from pfnts.experiments.report.contents import row_name
 from pfnts.experiments.report.sections import OPENML, OTHER, SYNTHETIC, Section, organize
 
 MakeRun = Callable[..., Run]
@@ -94,3 +95,18 @@ def test_curves_of_different_lengths_are_not_averaged(make_run: MakeRun) -> None
     outcomes = [condense(make_run("linear", "ts", r, 1.0, rounds=30 + r)) for r in range(2)]
     with pytest.raises(ValueError, match=r"same number of rounds, got \[30, 31\]"):
         bands(outcomes)
+
+
+def test_default_that_is_left_to_the_policy_is_called_default(make_run: MakeRun) -> None:
+    varied = PolicySpec.of("pfn-ts", estimator="subclt", refresh=2.0)
+    runs = [make_run("linear", policy, 0, 1.0) for policy in (PolicySpec("pfn-ts"), varied)]
+    about = [{"producer": {"settings": {"estimator": None, "refresh": 1.5}}}, {}]
+    outcomes = [condense(run, each) for run, each in zip(runs, about, strict=True)]
+    section = organize(outcomes)[-1]
+    assert [row_name(section, policy) for policy in section.policies] == [
+        "refresh=1.5 (default)",
+        "estimator=subclt, refresh=2.0",
+    ]
+    about[0] = {"producer": {"settings": {"estimator": None}}}
+    outcomes = [condense(run, each) for run, each in zip(runs, about, strict=True)]
+    assert row_name(organize(outcomes)[-1], PolicySpec("pfn-ts")) == "default"

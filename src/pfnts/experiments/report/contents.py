@@ -63,8 +63,10 @@ def row_name(section: Section, policy: PolicySpec) -> str:
         return ", ".join(f"{option}={value}" for option, value in policy.options)
     # As it was when it was run: the policy itself may not be at hand.
     settings = next(m[0].settings for (_, who), m in section.outcomes.items() if who == policy)
-    known = [f"{option}={_setting(settings[option])}" for option in section.axis if option in settings]
-    return f"{', '.join(known)} (default)".strip()
+    said = {option: _setting(settings[option]) for option in section.axis if option in settings}
+    known = ", ".join(f"{option}={value}" for option, value in said.items() if value not in (None, ""))
+    # What is left to the policy, to decide by its backbone, has no value to be shown.
+    return f"{known} (default)" if known else "default"
 
 
 def colours(section: Section) -> dict[PolicySpec, int]:
