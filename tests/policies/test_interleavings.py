@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pfnts import Schema
-from pfnts.arms import Adaptive, Threshold
+from pfnts.arms import Adaptive, Features, Threshold
 from pfnts.contexts import Column
-from pfnts.events import Observed, from_dict
+from pfnts.events import Decided, Observed, Rewarded, from_dict
 from pfnts.events.event import to_dict
 from pfnts.policies import Policy, make
 
@@ -58,11 +59,23 @@ POLICIES: dict[str, Callable[[], Policy]] = {
         estimator="predictive",
         warmup=3,
     ),
+    "features": lambda: make(
+        "pfn-ts",
+        arms={label: FEATURES[label] for label in ("a", "b")},
+        backbone="linear",
+        schema=SCHEMA,
+        encoding=Features(identity=True, shortlist=3, explore=0.2),
+        warmup=3,
+    ),
     "lin-ts": lambda: make("lin-ts", arms=["a", "b"], warmup=2, schema=SCHEMA),
     "lin-ucb": lambda: make("lin-ucb", arms=["a", "b"], warmup=2, schema=SCHEMA),
     "ts": lambda: make("ts", arms=["a", "b"], warmup=2, schema=SCHEMA),
 }
 LABELS = ["a", "b", "c", "d", 1]
+FEATURES = {
+    label: {"price": price, "kind": kind}
+    for label, price, kind in zip(LABELS, [1, 2.5, None, 0, 7], ["x", "y", "z", "x", None], strict=True)
+}
 PLANS = ["free", "paid", "gift", "trial", None]
 PROBES = [{"age": float(i), "plan": plan} for i, plan in enumerate(["free", "paid", "gift"])]
 
@@ -145,8 +158,12 @@ class Interleaving(RuleBasedStateMachine):
     def add(self, place: int) -> None:
         free = [label for label in LABELS if label not in self.live]
         label = free[place % len(free)]
-        self.policy.add_arm(label)
+        self.policy.add_arm(label, self.features(label))
         self.live.append(label)
+
+    def features(self, label: Any) -> Any:
+        """Those of an arm that is added."""
+        return None
 
     @precondition(lambda self: len(self.live) > 1)
     @rule(place=places)
@@ -180,7 +197,9 @@ class Interleaving(RuleBasedStateMachine):
         history = self.policy._fold()
         assert history.size == len(self.rows)
         assert history.rewards.tolist() == [reward for _, _, reward in self.rows]
-        assert [history.labels[arm] for arm in history.arms] == [arm for _, arm, _ in self.rows]
+        assert [history.labels[arm] if arm >= 0 else None for arm in history.arms] == [
+            arm for _, arm, _ in self.rows
+        ]
         ages = [float(context["age"]) for context, _, _ in self.rows]
         assert not ages or history.contexts[:, 0].tolist() == ages
 
@@ -197,8 +216,55 @@ class Interleaving(RuleBasedStateMachine):
                 np.testing.assert_allclose(one[2], two[2], rtol=0, atol=1e-9)
 
 
+class FeaturesInterleaving(Interleaving):
+    """Arms have features, and some decisions candidates of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chosen: dict[str, Any] = {}
+        self.prices: list[Any] = []
+
+    def features(self, label: Any) -> Any:
+        return FEATURES[label]
+
+    @rule(context=contexts, labels=st.lists(st.sampled_from(LABELS), min_size=1, max_size=6))
+    def decide_among_candidates(self, context: Any, labels: list[Any]) -> None:
+        candidates = [FEATURES[label] for label in labels]
+        decision = self.policy.decide(context, rng=self.rng, candidates=candidates)
+        self.contexts[decision.id], self.chosen[decision.id] = context, candidates[decision.index]
+        self.decisions.append(replace(decision, arm=None))  # type: ignore[arg-type]
+
+    @precondition(lambda self: self.decisions)
+    @rule(place=places, reward=rewards, by_id=st.just(True))
+    def reward(self, place: int, reward: float, by_id: bool) -> None:
+        super().reward(place, reward, by_id)
+
+    @rule(context=contexts, label=st.sampled_from(LABELS), reward=rewards)
+    def observe_candidate(self, context: Any, label: Any, reward: float) -> None:
+        self.policy.update(context, features=FEATURES[label], reward=reward)
+        self.rows.append((context, None, reward))
+
+    @invariant()
+    def features_are_those_of_the_arms(self) -> None:
+        history = self.policy._fold()
+        if not history.size:
+            return
+        known = [FEATURES[history.labels[arm]]["price"] for arm in history.arms if arm >= 0]
+        np.testing.assert_array_equal(
+            history.features[history.arms >= 0, 0], np.array(known, dtype=np.float64), strict=True
+        )
+        rows = [event for event in self.policy.events if isinstance(event, Rewarded)]
+        if all(isinstance(event, Rewarded | Decided) for event in self.policy.events):
+            brought = [self.chosen.get(event.id) for event in rows]
+            for i, features in enumerate(brought):
+                if features is not None:
+                    expected = np.nan if features["price"] is None else features["price"]
+                    np.testing.assert_array_equal(history.features[i, 0], expected)
+
+
 def machine(name: str) -> Any:
-    kind = type(f"Interleaving_{name}", (Interleaving,), {"make": staticmethod(POLICIES[name])})
+    base = FeaturesInterleaving if name == "features" else Interleaving
+    kind = type(f"Interleaving_{name}", (base,), {"make": staticmethod(POLICIES[name])})
     case = kind.TestCase
     case.settings = settings(
         max_examples=8,
@@ -215,6 +281,7 @@ TestAdaptive = machine("adaptive")
 TestJoint = machine("joint")
 TestThreshold = machine("threshold")
 TestDisjoint = machine("disjoint")
+TestFeatures = machine("features")
 TestLinTS = machine("lin-ts")
 TestLinUCB = machine("lin-ucb")
 TestContextFree = machine("ts")

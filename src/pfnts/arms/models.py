@@ -16,6 +16,7 @@ from pfnts.arms.layouts import Features
 from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
 from pfnts.arms.selectors import LayoutSelector
 from pfnts.arms.sequences import ArmHistory, LayoutSequences
+from pfnts.arms.shortlist import RidgeScores, largest
 from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Question
 from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator, GaussianPosterior, RewardDistribution, stack
@@ -23,6 +24,7 @@ from pfnts.posterior.base import Array
 from pfnts.posterior.rewards import stack_rewards
 from pfnts.scores import crps
 
+_Numbers: TypeAlias = NDArray[np.int64]
 Version: TypeAlias = tuple[str, int, int]
 """Layout, rows and restarts: while an arm's version stays the same, so does its posterior."""
 
@@ -109,6 +111,8 @@ class ArmModels:
         self._watch = None if detector is None else ChangeWatch(rows=detector)
         self.changes: list[Change] = []
         """What the detector has noticed so far."""
+        self._history: History | None = None
+        self._scores: tuple[Version, RidgeScores] | None = None
 
     @property
     def layout(self) -> str:
@@ -122,6 +126,7 @@ class ArmModels:
 
     def advance(self, history: History) -> None:
         """Take in the rows that the history has gained."""
+        self._history = history
         new = slice(self.size, history.size)
         X, arms = history.rows(new), history.arms[new]
         features = {place: grown.features(X, arms) for place, grown in self._grown.items()}
@@ -183,15 +188,13 @@ class ArmModels:
         ready = [place for place, arm in enumerate(arms) if self._answering.of(arm).version]
         if self.shared and ready:
             # One question about every context under every arm, arm by arm.
-            queries = self._answering.features(arms.rows(X), np.repeat(arms.numbers, len(X)))
-            [whole] = self._backbone.predict([_question(self._answering.of(0), queries, estimator)])
-            answers = [_part(whole, slice(i * len(X), (i + 1) * len(X))) for i in range(len(ready))]
-        else:
-            questions = [
-                _question(self._answering.of(arms[place]), arms.take([place]).rows(X), estimator)
-                for place in ready
-            ]
-            answers = self._backbone.predict(questions) if questions else []
+            numbers = np.repeat(np.asarray(arms.numbers, dtype=np.int64), len(X))
+            return self._shared_posteriors(arms.rows(X), numbers, len(X), estimator)
+        questions = [
+            _question(self._answering.of(arms[place]), arms.take([place]).rows(X), estimator)
+            for place in ready
+        ]
+        answers = self._backbone.predict(questions) if questions else []
         found: dict[int, AnyPosterior] = {}
         for place, answer in zip(ready, answers, strict=True):
             model = self._answering.of(arms[place])
@@ -199,6 +202,64 @@ class ArmModels:
                 answer, size=model.version, reward_variance=model.reward_variance
             )
         return [found[place] if place in found else self._stand_in(len(X)) for place in range(len(arms))]
+
+    def shortlist(self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], size: int) -> _Numbers:
+        """Positions (q, size) of the arms with the largest upper quantiles at contexts ``X`` (q, P).
+
+        They follow from the rows that the posterior rests on, the context and the arms: nothing is drawn.
+        """
+        fit, numbers = self._fit(), np.asarray(arms.numbers, dtype=np.int64)
+        return np.stack(
+            [
+                largest(fit.upper(arms.rows(x[None]), numbers), allowed, size)
+                for x, allowed in zip(X, eligible, strict=True)
+            ]
+        )
+
+    def posteriors_among(
+        self, X: Array, arms: ActionSet, places: _Numbers, estimator: Estimator
+    ) -> list[AnyPosterior]:
+        """Posteriors (q,) at contexts ``X`` (q, P), one for each of the S arms at ``places`` (q, S)."""
+        features = arms.features[places.T]  # (S, q, A)
+        rows = np.concatenate([np.broadcast_to(X, (*places.T.shape, X.shape[1])), features], axis=2)
+        numbers = np.asarray(arms.numbers, dtype=np.int64)[places.T].ravel()
+        return self._shared_posteriors(rows.reshape(len(numbers), -1), numbers, len(X), estimator)
+
+    def _shared_posteriors(
+        self, rows: Array, numbers: _Numbers, q: int, estimator: Estimator
+    ) -> list[AnyPosterior]:
+        """Ask the one sequence about rows (m q, P + A), and cut what it says into m posteriors (q,)."""
+        model = self._answering.of(0)
+        question = _question(model, self._answering.features(rows, numbers), estimator)
+        [whole] = self._backbone.predict([question])
+        return [
+            estimator.posterior(
+                _part(whole, slice(start, start + q)),
+                size=model.version,
+                reward_variance=model.reward_variance,
+            )
+            for start in range(0, len(rows), q)
+        ]
+
+    def _fit(self) -> RidgeScores:
+        """The ridge regression on the rows that the posterior rests on."""
+        version, history = self.version(0), self._history
+        assert history is not None
+        if self._scores is None or self._scores[0] != version:
+            layout, rows = self._answering.layout, self._rows()[: self._answering.of(0).version]
+            fit = RidgeScores.fit(
+                history.rows(rows),
+                history.arms[rows],
+                history.rewards[rows],
+                width=history.contexts.shape[1],
+                effects=self.n_arms if isinstance(layout, Features) and layout.identity else 0,
+            )
+            self._scores = version, fit
+        return self._scores[1]
+
+    def _rows(self) -> _Numbers:
+        """Numbers of the rows that the models have been told since they were started."""
+        return np.concatenate([self._kept, np.arange(self._restarted, self.size)])
 
     @property
     def _answering(self) -> LayoutSequences:
@@ -212,8 +273,7 @@ class ArmModels:
         self._score()
         self._active = self._selector.choose(self._active, self.totals)
         if self._active not in self._grown:
-            rows = np.concatenate([self._kept, np.arange(self._restarted, self.size)])
-            self._grown[self._active] = self._grow(self._active, history, rows)
+            self._grown[self._active] = self._grow(self._active, history, self._rows())
         if not self._switches or not self._selector.compares:
             self._grown = {self._active: self._answering}
 

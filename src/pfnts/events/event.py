@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.contexts import Schema, plain, plain_rows
+from pfnts.contexts import Schema, Table, compact, plain, plain_rows
 
 Label: TypeAlias = str | int
 LARGEST_REWARD = 1e100
 """Largest size of a reward: its square, and sums of squares, must stay finite."""
 Context: TypeAlias = dict[str, Any] | list[Any] | NDArray[np.float64]
 """One context as plain JSON values, by name or by position; or a row of floats. Features of arms likewise."""
+
+
+class Shares(Mapping[Label, float]):
+    """Propensities by label, in eight bytes each: a log has those of all arms in every decision.
+
+    Examples
+    --------
+    >>> Shares(("a", "b"), np.array([0.25, 0.75]))
+    {'a': 0.25, 'b': 0.75}
+    """
+
+    def __init__(self, labels: tuple[Label, ...], shares: NDArray[np.float64]) -> None:
+        self._labels, self._shares = labels, shares.copy()
+
+    def __getitem__(self, label: Label) -> float:
+        try:
+            return float(self._shares[self._labels.index(label)])
+        except ValueError:
+            raise KeyError(label) from None
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self._labels)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def items(self) -> Any:
+        """Label and propensity of each arm."""
+        return dict(zip(self._labels, self._shares.tolist(), strict=True)).items()
 
 
 @dataclass(frozen=True)
@@ -41,14 +74,14 @@ class Decided:
     context: Context
     arm: Label
     """Label of the arm; where there were candidates, the position of one."""
-    propensities: dict[Label, float]
+    propensities: Mapping[Label, float]
     """Probability of each arm that was there, by label; of each candidate, by position."""
     reason: str
     """How the decision came about: "warmup", "thompson", "greedy", "explore", "holdout",
     "max_share" or "fallback"."""
     eligible: tuple[Label, ...] | None = None
     """Arms that could have been chosen; None for all."""
-    candidates: tuple[Context, ...] | NDArray[np.float64] | None = None
+    candidates: Table | None = field(default=None, compare=False)
     """Features of the candidates that the decision was among; None where it was among the policy's arms."""
     encoded: Encoded | None = field(default=None, compare=False, repr=False)
 
@@ -146,7 +179,7 @@ def from_dict(values: dict[str, Any]) -> Event:
                 None if values["eligible"] is None else tuple(map(_label, values["eligible"]))
             )
             if "candidates" in values:
-                values["candidates"] = tuple(map(_context, values["candidates"]))
+                values["candidates"] = compact(list(map(_context, values["candidates"])))
         if "value" in values:
             values["value"] = _number(values["value"], -LARGEST_REWARD, LARGEST_REWARD)
         if "arm" in values and not (kind is Observed and values["arm"] is None):

@@ -183,7 +183,7 @@ class History:
         """Complain if an event does not fit what came before it; nothing changes."""
         live: set[Label] = {self.labels[number] for number in self.live}
         if isinstance(event, Decided) and event.candidates is not None:
-            live = set(range(len(event.candidates)))
+            live = set(range(event.candidates.n_rows))
         match event:
             case Observed(arm=None):
                 pass

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.contexts import Schema, plain
+from pfnts.contexts import Schema, plain, plain_rows
 from pfnts.contexts.values import shown
 from pfnts.events import CANDIDATE, ActionSet, ArmAdded, ArmRemoved, Decided, Event, Label, Observed, Rewarded
+from pfnts.events.event import Shares
 from pfnts.policies.arguments import (
     Arms,
     check_arms,
@@ -476,13 +477,12 @@ class Policy(EventFold):
         """Write choices down as events."""
         labels = offer.labels
         ids = [id] if id is not None else self._fold().new_ids(len(rows.X))
-        shares = choices.propensities.tolist()
         return [
             Decided(
                 id=ids[i],
                 context=rows.plain(i),
                 arm=labels[choices.index[i]],
-                propensities=dict(zip(labels, shares[i], strict=True)),
+                propensities=Shares(labels, choices.propensities[i]),
                 reason=reasons[i],
                 eligible=None if masks[i].all() else tuple(np.array(labels, dtype=object)[masks[i]]),
                 candidates=offer.candidates,
@@ -607,6 +607,7 @@ class Policy(EventFold):
         if features is not None:
             offer = self._offer([features] if rows.single else features)
             labels: list[Any] = [None] * len(offer.labels)
+            brought = plain_rows(offer.candidates)
         else:
             labels = [self._label(label) for label in ([arm] if rows.single else listed("arm", arm))]
         values = [reward] if rows.single else listed("reward", reward)
@@ -619,8 +620,7 @@ class Policy(EventFold):
         for i, (label, value) in enumerate(zip(labels, map(self._checked, values), strict=True)):
             event = Observed(context=rows.plain(i), arm=label, value=value, encoded=rows.encoded(i))
             if features is not None:
-                given: Any = offer.candidates
-                event = replace(event, features=given[i], encoded=offer.encoded(rows.encoded(i), i))
+                event = replace(event, features=brought[i], encoded=offer.encoded(rows.encoded(i), i))
             events.append(event)
         self._events += events
         return "learned" if rows.single else ["learned"] * len(events)

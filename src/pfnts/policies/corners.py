@@ -31,7 +31,7 @@ def bounded(
     to it than the arm's nearest row; the larger it is, the more the arm may pay there. And where one of the
     nearest rows paid more than the model says, and more than the arm usually pays, that may be the truth.
 
-    Where arms have features nothing is added: there no arm was tried by itself.
+    Where arms have features nothing is added: there no arm was tried by itself. Nor to a shortlist of them.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def bounded(
         high=np.asarray(high),
         size=posterior.size,
     )
-    if history.has_features:
+    if history.has_features or location.shape[1] != len(arms):
         return found
     untried, echo, odds = open_questions(X, arms, history, location)
     return replace(found, reach=_REACH * untried * (high - location), echo=echo, echoed=odds / (1 + odds))

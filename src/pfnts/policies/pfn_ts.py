@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 import numpy as np
@@ -205,12 +205,28 @@ class PFNTS(PricedPolicy):
     # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
 
     def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
-        return rules.thompson(
-            self._posterior(X, arms), eligible, uniforms, exploration=self._exploration, less=self._less(arms)
+        shortlist, less = self._shortlist(arms), self._less(arms)
+        if shortlist is None:
+            return rules.thompson(
+                self._posterior(X, arms), eligible, uniforms, exploration=self._exploration, less=less
+            )
+        less = np.zeros(len(arms)) if less is None else less
+        places = self._models.shortlist(X, arms, eligible, shortlist.shortlist, less)
+        posterior = self._join(self._models.posteriors_among(X, arms, places, self._estimator))
+        choices = rules.thompson(
+            self._in_range(posterior, X, arms),
+            np.take_along_axis(eligible, places, axis=1),
+            uniforms,
+            exploration=self._exploration,
+            less=less[places] if less.any() else None,
         )
+        return choices.among(places, len(arms))
 
     def _posterior(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
-        said, range_ = self._modelled(X, arms), self._rewards.range
+        return self._in_range(self._modelled(X, arms), X, arms)
+
+    def _in_range(self, said: AnyPosterior, X: Matrix, arms: ActionSet) -> AnyPosterior:
+        range_ = self._rewards.range
         return said if range_ is None else bounded(said, X, arms, self._fold(), range_)
 
     def _modelled(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
@@ -228,16 +244,39 @@ class PFNTS(PricedPolicy):
                 X, versions, lambda keys, X: ask([places[key] for key in keys], X), ahead=ahead
             )
             columns = list(found.values())
+        return self._join(columns)
+
+    def _join(self, columns: list[AnyPosterior]) -> AnyPosterior:
         coupled = self._estimator.coupled and self._models.shared
         return join(columns, coupled=coupled, own=self._estimator.own_directions)
 
     # What the base class wants to know.
 
+    def _less(self, arms: ActionSet) -> Vector | None:
+        if self._rewards.budget is not None and self._shortlist(arms) is not None:
+            raise ValueError(
+                f"budget must be for no more arms than a shortlist has, got {len(arms)} arms; choose a longer "
+                "one: encoding=Features(shortlist=...)"
+            )
+        return super()._less(arms)
+
     def _version(self, arms: ActionSet) -> Any:
         return tuple((arm, self._models.version(arm)) for arm in arms)
 
     def _n_uniforms(self, arms: ActionSet) -> int:
-        return len(arms) + 1 + self._estimator.coupled
+        shortlist = self._shortlist(arms)
+        return (shortlist.shortlist if shortlist else len(arms)) + 1 + self._estimator.coupled
+
+    def _traffic_among(self, arms: ActionSet) -> Traffic:
+        shortlist = self._shortlist(arms)
+        if shortlist is None:
+            return self._traffic
+        return replace(self._traffic, explore=max(self._traffic.explore, shortlist.explore))
+
+    def _shortlist(self, arms: ActionSet) -> Features | None:
+        """The layout that says how long a shortlist is, where there are more arms than that."""
+        layout = self._features
+        return layout if layout is not None and len(arms) > layout.shortlist else None
 
     @property
     def _takes_candidates(self) -> bool:

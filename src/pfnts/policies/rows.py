@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from pfnts.contexts import Schema, Table, plain, plain_rows, read
+from pfnts.contexts import Schema, Table, compact, plain, read
 from pfnts.contexts.values import shown
 from pfnts.events import CANDIDATE, ActionSet, History, Label
 from pfnts.events.event import Context, Encoded
@@ -80,7 +80,7 @@ class Offer:
     labels: tuple[Label, ...]
     """Of the arms; of candidates, their positions."""
     actions: ActionSet
-    candidates: tuple[Context, ...] | Matrix | None = None
+    candidates: Table | None = None
     """Features as a log keeps them; None where they are those of the policy's arms."""
     arm_schema: Schema | None = None
     """The schema that encoded them; it knows all their categories."""
@@ -101,10 +101,6 @@ class Offer:
             raise ValueError(
                 f"candidates must be a list of features or a table, one row for each, got {shown(candidates)}"
             )
-        if isinstance(candidates, np.ndarray) and candidates.dtype.kind == "f" and candidates.ndim == 2:
-            kept: Any = candidates.astype(np.float64)  # a copy: the log must not change with the array
-        else:
-            kept = None
         table = read(candidates)
         if table.single:
             raise ValueError(
@@ -118,9 +114,8 @@ class Offer:
             )
         features, schema = history.encode_features(table)
         actions = ActionSet((CANDIDATE,) * len(features), features)
-        return cls(
-            tuple(range(len(features))), actions, tuple(plain_rows(table)) if kept is None else kept, schema
-        )
+        # A copy: the log must not change with what the caller does to the table.
+        return cls(tuple(range(len(features))), actions, compact(table), schema)
 
     def encoded(self, encoded: Encoded, chosen: int) -> Encoded:
         """Add what the log must know of the candidate chosen."""
