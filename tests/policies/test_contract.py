@@ -57,13 +57,13 @@ def linear(**options: Any) -> Callable[[Any], Policy]:
     return lambda arms: make("pfn-ts", arms=arms, backbone="linear", **options)
 
 
-def by_features(**options: Any) -> Callable[[Any], Policy]:
+def by_features(name: str = "pfn-ts", **options: Any) -> Callable[[Any], Policy]:
     """Arms told apart by two features, one of which says nothing."""
 
     def of(arms: Any) -> Policy:
         labels = range(arms) if isinstance(arms, int) else arms
         features = {label: {"place": i, "kind": "ab"[i % 2]} for i, label in enumerate(labels)}
-        return make("pfn-ts", arms=features, backbone="linear", **options)
+        return make(name, arms=features, **({"backbone": "linear"} if name == "pfn-ts" else {}), **options)
 
     return of
 
@@ -89,6 +89,7 @@ CASES = [
     ),
     Case("lin-ts", lambda arms: make("lin-ts", arms=arms)),
     Case("lin-ucb", lambda arms: make("lin-ucb", arms=arms)),
+    Case("lin-ucb-features", by_features("lin-ucb-features"), features={"place": 9, "kind": "c"}),
     Case("ts", lambda arms: make("ts", arms=arms)),
     Case("epsilon-greedy", lambda arms: make("epsilon-greedy", arms=arms, backbone="linear"), seeds=5),
     # Fewer trees and rarer refits than the defaults, for time.

@@ -13,7 +13,7 @@ from pfnts import PFNTS
 from pfnts.arms import Features
 from pfnts.arms.shortlist import RidgeScores
 from pfnts.events.event import to_dict
-from pfnts.policies import Decision
+from pfnts.policies import Decision, Rewards
 
 ARMS, EXPLORE = 40, 0.1
 
@@ -165,7 +165,8 @@ def test_scores_are_those_of_a_ridge_regression() -> None:
     noise = np.var(target - D @ coefficients)
     new = design(X[:7])
     spread = np.sqrt(noise * np.einsum("ij,jk,ik->i", new, np.linalg.inv(D.T @ D + np.eye(D.shape[1])), new))
-    np.testing.assert_allclose(fit.upper(X[:7], np.zeros(7, dtype=np.int64)), new @ coefficients + spread)
+    expected = y.mean() + y.std() * (new @ coefficients + spread)
+    np.testing.assert_allclose(fit.upper(X[:7], np.zeros(7, dtype=np.int64)), expected)
 
 
 def test_of_many_products_those_are_kept_that_matter() -> None:
@@ -188,3 +189,34 @@ def test_effects_of_arms_lift_what_features_do_not_say() -> None:
     # An arm without rows is less certain than one with many, and a candidate is like it.
     unseen, candidate = fit.upper(np.zeros((2, 2)), np.array([11, -1]))
     assert unseen == candidate > np.median(scores)
+
+
+def test_costs_count_before_the_shortlist_is_made() -> None:
+    arms = {i: [float(i)] for i in range(ARMS)}
+    dear = {arm: 0.0 if arm < 8 else 100.0 for arm in arms}
+    policy = PFNTS(
+        arms,
+        backbone="linear",
+        encoding=Features(shortlist=8, explore=0.0),
+        rewards=Rewards(range=(0, ARMS), cost=dear),
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        decision = policy.decide([0.5], rng=rng)
+        policy.update(decision, reward=float(decision.arm))
+    assert decision.reason == "thompson"
+    assert decision.shortlist is not None
+    assert decision.shortlist.tolist() == list(range(8))
+    assert decision.propensities.sum() == pytest.approx(1)
+
+
+def test_a_budget_is_for_no_more_arms_than_the_shortlist_has() -> None:
+    policy = PFNTS(
+        {i: [float(i)] for i in range(ARMS)},
+        backbone="linear",
+        encoding=Features(shortlist=8),
+        rewards=Rewards(cost=dict.fromkeys(range(ARMS), 1.0), budget=(10.0, 20)),
+    )
+    policy.update([[0.5]] * 10, arm=list(range(10)), reward=list(range(10)))
+    with pytest.raises(ValueError, match="budget must be for no more arms than a shortlist has"):
+        policy.decide([0.5], rng=np.random.default_rng(0))

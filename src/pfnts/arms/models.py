@@ -203,15 +203,18 @@ class ArmModels:
             )
         return [found[place] if place in found else self._stand_in(len(X)) for place in range(len(arms))]
 
-    def shortlist(self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], size: int) -> _Numbers:
+    def shortlist(
+        self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], size: int, less: Array
+    ) -> _Numbers:
         """Positions (q, size) of the arms with the largest upper quantiles at contexts ``X`` (q, P).
 
         They follow from the rows that the posterior rests on, the context and the arms: nothing is drawn.
+        ``less`` (K,) is deducted from the mean reward of each arm.
         """
         fit, numbers = self._fit(), np.asarray(arms.numbers, dtype=np.int64)
         return np.stack(
             [
-                largest(fit.upper(arms.rows(x[None]), numbers), allowed, size)
+                largest(fit.upper(arms.rows(x[None]), numbers) - less, allowed, size)
                 for x, allowed in zip(X, eligible, strict=True)
             ]
         )

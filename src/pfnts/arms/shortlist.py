@@ -36,6 +36,10 @@ class RidgeScores:
     """(D, D) of the precision of the coefficients."""
     coefficients: Vector
     """(D,)"""
+    level: float
+    """Mean of the rewards."""
+    spread: float
+    """Their standard deviation; 1 where they are all equal."""
     noise: float
     """Variance of the residuals, in units of the variance of rewards."""
     effects: Vector
@@ -61,7 +65,7 @@ class RidgeScores:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(200, 2))
         >>> fit = RidgeScores.fit(X, np.zeros(200, dtype=int), X[:, 0] * X[:, 1], width=1, effects=0)
-        >>> fit.upper(np.array([[2.0, -1.0], [2.0, 3.0]]), np.zeros(2, dtype=int)).argmax()
+        >>> int(fit.upper(np.array([[2.0, -1.0], [2.0, 3.0]]), np.zeros(2, dtype=int)).argmax())
         1
         """
         with np.errstate(invalid="ignore"):
@@ -88,16 +92,15 @@ class RidgeScores:
             products=products,
             inverse=np.asarray(inverse, dtype=np.float64),
             coefficients=np.asarray(coefficients, dtype=np.float64),
+            level=float(rewards.mean()),
+            spread=spread,
             noise=float(residuals.var()) + 1e-12,
             effects=sums / (rows + _ARM_ROWS),
             rows=rows.astype(np.float64),
         )
 
     def upper(self, X: Matrix, arms: Numbers) -> Vector:
-        """Upper quantile (m,) of the mean reward at rows (m, W): a standard deviation above its mean.
-
-        In standardised units, in which arms can be compared and nothing else.
-        """
+        """Upper quantile (m,) of the mean reward at rows (m, W): a standard deviation above its mean."""
         design = _design(_standardised(X, self.centre, self.scale), self.products)
         mean = design @ self.coefficients
         variance = np.maximum(((design @ self.inverse) * design).sum(axis=1), 0.0)
@@ -106,7 +109,7 @@ class RidgeScores:
             place = np.where(known, arms, 0)
             mean = mean + np.where(known, self.effects[place], 0.0)
             variance = variance + 1 / (np.where(known, self.rows[place], 0.0) + _ARM_ROWS)
-        upper: Vector = mean + np.sqrt(self.noise * variance)
+        upper: Vector = self.level + self.spread * (mean + np.sqrt(self.noise * variance))
         return upper
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from pfnts.events import Label
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -26,6 +28,10 @@ class Environment:
     """(K,) what the arms are called, where they have names."""
     features: tuple[str, ...] | None = None
     """(P,) what the features are called, where they have names."""
+    arm_features: NDArray[np.float64] | None = None
+    """(K, A) features of the arms, where they have any."""
+    available: NDArray[np.bool_] | None = None
+    """(T, K) whether each arm is there in each round; None if all are there throughout."""
 
     def __post_init__(self) -> None:
         if self.means.shape != self.rewards.shape or len(self.contexts) != len(self.means):
@@ -39,6 +45,42 @@ class Environment:
             raise ValueError(
                 f"features must name all {self.contexts.shape[1]} features, got {len(self.features)} names"
             )
+
+        if self.arm_features is not None and len(self.arm_features) != self.n_arms:
+            raise ValueError(
+                f"arm_features must have a row for each of {self.n_arms} arms, got {len(self.arm_features)}"
+            )
+        if self.available is not None and (
+            self.available.shape != self.means.shape or not self.available.any(axis=1).all()
+        ):
+            raise ValueError(
+                f"available must be {self.means.shape} with an arm in every round, got {self.available.shape}"
+            )
+
+    def first_arms(self, *, features: bool) -> int | list[Label] | dict[Label, list[float]]:
+        """What a policy is made with: the arms of the first round, with their features if it judges by them.
+
+        Examples
+        --------
+        >>> array = np.zeros((3, 2))
+        >>> environment = Environment("x", array, array, array, arm_features=np.array([[7.0], [8.0]]))
+        >>> environment.first_arms(features=True), environment.first_arms(features=False)
+        ({0: [7.0], 1: [8.0]}, 2)
+        """
+        if features and self.arm_features is not None:
+            return {self.labels[arm]: self.arm_features[arm].tolist() for arm in self.there(0)}
+        return self.n_arms if self.available is None else [self.labels[arm] for arm in self.there(0)]
+
+    def there(self, t: int) -> list[int]:
+        """Numbers of the arms in round t."""
+        return (
+            list(range(self.n_arms)) if self.available is None else np.flatnonzero(self.available[t]).tolist()
+        )
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """(K,) names of the arms, or their numbers."""
+        return tuple(range(self.n_arms)) if self.arms is None else self.arms
 
     @property
     def horizon(self) -> int:

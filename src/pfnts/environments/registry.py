@@ -14,6 +14,7 @@ from pfnts.environments.base import Environment, checked_horizon, generator
 from pfnts.environments.contextual import SCENARIOS as CONTEXTUAL
 from pfnts.environments.drift import SCENARIOS as DRIFT
 from pfnts.environments.drinkless import DrinklessScenario
+from pfnts.environments.offers import SCENARIOS as OFFERS
 from pfnts.environments.openml import SCENARIOS as OPENML
 from pfnts.environments.openml import OpenMLScenario
 from pfnts.environments.synthetic import SCENARIOS as SYNTHETIC
@@ -53,7 +54,7 @@ class Scenario(Protocol):
         ...
 
 
-_ALL: tuple[Scenario, ...] = (*SYNTHETIC, *CONTEXTUAL, *DRIFT, *OPENML, DrinklessScenario())
+_ALL: tuple[Scenario, ...] = (*SYNTHETIC, *CONTEXTUAL, *DRIFT, *OFFERS, *OPENML, DrinklessScenario())
 _SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}
 
 

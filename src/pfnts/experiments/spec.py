@@ -6,7 +6,6 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
 from pfnts.events import Label
 from pfnts.experiments.settings import settings_of
+from pfnts.policies.arguments import Arms
 from pfnts.policies.registry import load, policy_class
 
 _FILE = "file:"
@@ -109,10 +109,15 @@ class PolicySpec:
             return str(own["device"])
         return asked if asked == "cpu" or _has_devices(self) else "cpu"
 
-    def build(self, *, arms: int | Sequence[Label], device: str = "cpu") -> policies.Policy:
+    @property
+    def judges_features(self) -> bool:
+        """Whether the policy judges arms by features, where these have any."""
+        return self.path is None and policy_class(self.name).judges_features
+
+    def build(self, *, arms: Arms, device: str = "cpu") -> policies.Policy:
         """Make the policy, to compute on ``device`` if it can and its options name no other."""
         if self.path is not None:
-            return _loaded(self.path, tuple(range(arms)) if isinstance(arms, int) else tuple(arms))
+            return _loaded(self.path, tuple(range(arms)) if isinstance(arms, int) else tuple(arms or ()))
         options: dict[str, Any] = {name: value for name, value in self.options if name != "device"}
         try:
             return policies.make(self.name, arms=arms, device=self.device(device), **options)

@@ -7,6 +7,7 @@ from pfnts.policies.epsilon_greedy import EpsilonGreedy
 from pfnts.policies.explanation import Explanation
 from pfnts.policies.lin_ts import LinTS
 from pfnts.policies.lin_ucb import LinUCB
+from pfnts.policies.lin_ucb_features import LinUCBFeatures
 from pfnts.policies.memory import Memory
 from pfnts.policies.pfn_ts import PFNTS
 from pfnts.policies.registry import make, names
@@ -23,6 +24,7 @@ __all__ = [
     "Explanation",
     "LinTS",
     "LinUCB",
+    "LinUCBFeatures",
     "Memory",
     "Policy",
     "Rewards",

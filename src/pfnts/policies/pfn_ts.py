@@ -255,8 +255,8 @@ class PFNTS(PricedPolicy):
     def _less(self, arms: ActionSet) -> Vector | None:
         if self._rewards.budget is not None and self._shortlist(arms) is not None:
             raise ValueError(
-                f"budget must be for no more arms than a shortlist has, got {len(arms)} arms; choose a longer "
-                "one: encoding=Features(shortlist=...)"
+                f"budget must be for no more arms than a shortlist has, got {len(arms)} arms; choose a "
+                "longer one: encoding=Features(shortlist=...)"
             )
         return super()._less(arms)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 from pfnts import backbones
 from pfnts.dotted import find, is_dotted
-from pfnts.events import Label
 from pfnts.policies.archive import policy_of
+from pfnts.policies.arguments import Arms
 from pfnts.policies.base import Policy
 from pfnts.policies.options import gathered
 
@@ -20,6 +19,7 @@ _POLICIES: dict[str, tuple[str, str]] = {
     "pfn-ts": ("pfn_ts", "PFNTS"),
     "lin-ts": ("lin_ts", "LinTS"),
     "lin-ucb": ("lin_ucb", "LinUCB"),
+    "lin-ucb-features": ("lin_ucb_features", "LinUCBFeatures"),
     "neural-ts": ("neural_ts", "NeuralTS"),
     "bf-ts": ("bf_ts", "BFTS"),
     "rf-ts": ("forest_ts", "RFTS"),
@@ -45,7 +45,7 @@ def names() -> tuple[str, ...]:
     return tuple(_POLICIES)
 
 
-def make(name: str, *, arms: int | Sequence[Label], device: str = "cpu", **options: Any) -> Policy:
+def make(name: str, *, arms: Arms, device: str = "cpu", **options: Any) -> Policy:
     """Make a policy by its name.
 
     Parameters
@@ -53,7 +53,7 @@ def make(name: str, *, arms: int | Sequence[Label], device: str = "cpu", **optio
     name
         One of `names()`; or ``package.module.Class``, a policy of your own.
     arms
-        Number of arms, or their labels.
+        Number of arms, or their labels; where the policy judges arms by features, labels to features.
     device
         Where its backbone computes, as PyTorch names it.
     options
@@ -85,11 +85,11 @@ def load(path: str | os.PathLike[str]) -> Policy:
     return loaded
 
 
-def policy_class(name: str) -> Callable[..., Policy]:
+def policy_class(name: str) -> type[Policy]:
     """The class that `make` calls."""
     if name in _POLICIES:
         module, cls = _POLICIES[name]
-        known: Callable[..., Policy] = getattr(import_module(f"pfnts.policies.{module}"), cls)
+        known: type[Policy] = getattr(import_module(f"pfnts.policies.{module}"), cls)
         return known
     if not is_dotted(name):
         raise ValueError(f"name must be one of {sorted(_POLICIES)} or package.module.Class, got {name!r}")

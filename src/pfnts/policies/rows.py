@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -115,10 +116,16 @@ class Offer:
         features, schema = history.encode_features(table)
         actions = ActionSet((CANDIDATE,) * len(features), features)
         # A copy: the log must not change with what the caller does to the table.
-        return cls(tuple(range(len(features))), actions, compact(table), schema)
+        return cls(_positions(len(features)), actions, compact(table), schema)
 
     def encoded(self, encoded: Encoded, chosen: int) -> Encoded:
         """Add what the log must know of the candidate chosen."""
         if self.candidates is None:
             return encoded
         return replace(encoded, features=self.actions.features[chosen], arm_schema=self.arm_schema)
+
+
+@lru_cache(maxsize=64)
+def _positions(count: int) -> tuple[int, ...]:
+    """Labels of candidates, shared by the decisions of a log."""
+    return tuple(range(count))

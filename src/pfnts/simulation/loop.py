@@ -98,16 +98,23 @@ def simulate(
         )
     if prefetch < 0:
         raise ValueError(f"prefetch must be 0 (never) or a positive number of rounds, got {prefetch}")
-    if isinstance(policy, Policy) and policy.n_arms != environment.n_arms:
+    first = len(environment.there(0))
+    if isinstance(policy, Policy) and policy.n_arms != first:
         raise ValueError(
-            f"policy must have the environment's {environment.n_arms} arms, got {policy.n_arms}; "
-            "make it with arms=environment.n_arms"
+            f"policy must have the environment's {first} arms, got {policy.n_arms}; "
+            "make it with arms=environment.n_arms, or environment.first_arms(features=...)"
         )
+    if not isinstance(policy, Policy) and environment.available is not None:
+        raise ValueError(f"policy must be a pfnts.Policy where arms come and go, got {policy!r}")
     contexts, rewards = environment.contexts, environment.rewards
+    columns, change = np.array(environment.there(0)), _next_change(environment, 0)
     arms = np.empty(rounds, dtype=np.int64)
     received = np.empty(rounds)
     propensities = np.full((rounds, environment.n_arms), np.nan)
 
+    means = environment.means
+    if environment.available is not None:
+        means = np.where(environment.available, means, -np.inf)
     start = time.perf_counter()
     reported = start
     t, announced, stretch = 0, 0, 1
@@ -118,20 +125,25 @@ def simulate(
             if prefetch and t >= announced:
                 announced = min(t + prefetch, rounds)
                 policy.prefetch(contexts[t:announced])
+            if t == change:
+                columns, change = _exchange(policy, environment, columns, t), _next_change(environment, t)
             # Rounds proposed in vain cost time, so not many more than were kept the last time.
-            end = min(t + stretch, announced if prefetch else rounds)
-            index, shares = policy.play(contexts[t:end], rewards[t:end], rng=rng)
+            end = min(t + stretch, change, announced if prefetch else rounds)
+            index, shares = policy.play(contexts[t:end], rewards[t:end][:, columns], rng=rng)
             stretch = min(_LONGEST_STRETCH, 2 * len(index))
         played = slice(t, t + len(index))
-        arms[played], propensities[played] = index, shares
-        received[played] = rewards[played][np.arange(len(index)), index]
+        arms[played] = columns[index]
+        if environment.available is not None:
+            propensities[played] = 0.0
+        propensities[played, columns] = shares
+        received[played] = rewards[played][np.arange(len(index)), arms[played]]
         t += len(index)
         if progress is not None and time.perf_counter() - reported > _PROGRESS_INTERVAL:
-            progress(t, float(pseudo_regret(environment.means[:t], arms[:t]).sum()))
+            progress(t, float(pseudo_regret(means[:t], arms[:t]).sum()))
             reported = time.perf_counter()
     seconds = time.perf_counter() - start
 
-    regret = pseudo_regret(environment.means[:rounds], arms)
+    regret = pseudo_regret(means[:rounds], arms)
     if progress is not None:
         progress(rounds, float(regret.sum()))
     return Trajectory(
@@ -139,9 +151,34 @@ def simulate(
         rewards=received,
         regret=regret,
         propensities=propensities,
-        fixed=fixed_regret(environment.means[:rounds]),
+        fixed=fixed_regret(means[:rounds]),
         seconds=seconds,
     )
+
+
+def _next_change(environment: Environment, t: int) -> int:
+    """First round after t in which other arms are there than in t; the horizon if none."""
+    if environment.available is None:
+        return environment.horizon
+    others = (environment.available[t:] != environment.available[t]).any(axis=1)
+    return t + int(others.argmax()) if others.any() else environment.horizon
+
+
+def _exchange(
+    policy: Policy, environment: Environment, columns: NDArray[np.int64], t: int
+) -> NDArray[np.int64]:
+    """Add the arms that come in round t, remove those that leave; give the columns of the policy's arms."""
+    labels, features = environment.labels, environment.arm_features
+    there = environment.there(t)
+    come = [column for column in there if column not in columns]
+    for column in come:
+        known = features[column].tolist() if features is not None and policy.arm_schema is not None else None
+        policy.add_arm(labels[column], known)
+    stay = [column for column in columns.tolist() if column in there]
+    for column in columns.tolist():
+        if column not in there:
+            policy.remove_arm(labels[column])
+    return np.array([*stay, *come])
 
 
 def _one_round(
@@ -159,5 +196,11 @@ def pseudo_regret(means: NDArray[np.float64], arms: NDArray[np.int64]) -> NDArra
 
 
 def fixed_regret(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean reward (K,) lost by pulling one arm throughout, by ``means`` (T, K)."""
-    return np.asarray((means.max(axis=1, keepdims=True) - means).sum(axis=0), dtype=np.float64)
+    """Mean reward (K,) lost by pulling one arm throughout, by ``means`` (T, K).
+
+    In rounds in which it is not there (its mean is minus infinity), an arm of those that are is drawn.
+    """
+    there = np.isfinite(means)
+    drawn = np.where(there, means, 0.0).sum(axis=1, keepdims=True) / there.sum(axis=1, keepdims=True)
+    lost = means.max(axis=1, keepdims=True) - np.where(there, means, drawn)
+    return np.asarray(lost.sum(axis=0), dtype=np.float64)
