@@ -3,7 +3,7 @@
 The service runs in a process of its own; requests leave at times drawn beforehand, whether or not those
 before them were answered: a slow service cannot slow the clock that judges it. Run it on an idle machine:
 
-    python benchmarks/service_load.py [--backbone embedded] [--rate 20] [--seconds 20]
+    python benchmarks/service_load.py [--backbone embedded] [--rates 20 80 400] [--seconds 20]
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import os
 import tempfile
 import time
 from collections import Counter
@@ -74,10 +75,21 @@ async def seed(http: Wire, rewards: int, policy: dict, rng) -> None:
     print(f"  model of {rewards:,} rewards ready after {time.monotonic() - begun:.1f} s")
 
 
-async def stretch(http, rng, *, decisions: float, rewards: float, seconds: float) -> dict:
+async def stock(http: Wire, rng, count: int) -> list[str]:
+    """Take decisions beforehand whose rewards will come: every reward is then one to learn."""
+    ids = []
+    while len(ids) < count:
+        items = [{"context": context(rng)} for _ in range(min(100, count - len(ids)))]
+        _, answer = await http.ask("POST", "/v1/experiments/load/decisions:batch", {"items": items})
+        ids += [item["decision_id"] for item in answer["items"] if item["status_code"] == 200]
+    return ids
+
+
+async def stretch(http, rng, *, decisions: float, rewards: float, seconds: float, together: int) -> dict:
     """Send decisions and rewards at Poisson times; latencies in seconds and counts of statuses."""
     latencies, statuses, reasons = [], Counter(), Counter()
-    ids = asyncio.Queue()
+    requests = np.sort(rng.uniform(0, seconds, rng.poisson(rewards / together * seconds)))
+    waiting = await stock(http, rng, together * len(requests))
 
     async def decide(when: float) -> None:
         await asyncio.sleep(max(when - time.monotonic(), 0))
@@ -87,22 +99,18 @@ async def stretch(http, rng, *, decisions: float, rewards: float, seconds: float
         if status == 200:
             latencies.append(time.monotonic() - begun)
             reasons[answer["reason"]] += 1
-            ids.put_nowait(answer["decision_id"])
 
     async def reward(when: float) -> None:
         await asyncio.sleep(max(when - time.monotonic(), 0))
-        items = []
-        while len(items) < 10 and not ids.empty():
-            items.append({"decision_id": ids.get_nowait(), "value": float(rng.normal())})
-        # Where there are more rewards than decisions, the rest are copies, as an anxious client would send.
-        items += (items or [{"decision_id": "none", "value": 0.0}]) * 10
-        status, _ = await http.ask("POST", "/v1/experiments/load/rewards:batch", {"items": items[:10]})
+        items = [{"decision_id": waiting.pop(), "value": float(rng.normal())} for _ in range(together)]
+        status, answer = await http.ask("POST", "/v1/experiments/load/rewards:batch", {"items": items})
         statuses[f"rewards {status}"] += 1
+        for item in answer.get("items", ()):
+            statuses[item.get("status", f"reward {item['status_code']}")] += 1
 
     start = time.monotonic() + 0.1
     times = np.sort(rng.uniform(0, seconds, rng.poisson(decisions * seconds)))
-    tenths = np.sort(rng.uniform(0, seconds, rng.poisson(rewards / 10 * seconds)))
-    await asyncio.gather(*(decide(start + t) for t in times), *(reward(start + t) for t in tenths))
+    await asyncio.gather(*(decide(start + t) for t in times), *(reward(start + t) for t in requests))
     p50, p95, p99 = np.percentile(latencies, [50, 95, 99]) * 1000 if latencies else [float("nan")] * 3
     passed = time.monotonic() - start
     held, by_model = len(latencies) / passed, (len(latencies) - reasons["fallback"]) / passed
@@ -126,7 +134,14 @@ async def measure(port: int, wanted) -> list[dict]:
     await seed(http, wanted.history, policy, rng)
     found = []
     for decisions in [*wanted.rates, wanted.rates[0]]:  # after the overload the first rate once more
-        row = await stretch(http, rng, decisions=decisions, rewards=wanted.rewards, seconds=wanted.seconds)
+        row = await stretch(
+            http,
+            rng,
+            decisions=decisions,
+            rewards=wanted.rewards,
+            seconds=wanted.seconds,
+            together=wanted.together,
+        )
         print("  ", json.dumps(row), flush=True)
         found.append(row)
     return found
@@ -139,9 +154,11 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=5000, help="rewards that the model has learned")
     parser.add_argument("--rates", type=float, nargs="+", default=[20.0, 80.0, 400.0])
     parser.add_argument("--rewards", type=float, default=200.0, help="rewards a second")
+    parser.add_argument("--together", type=int, default=10, help="rewards of one request")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each stretch, at most 60")
     wanted = parser.parse_args()
     wanted.seconds = min(wanted.seconds, 60.0)
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     answered = {}
     for batch in (64, 1):
         print(f"{wanted.policy}, {wanted.backbone}: {'micro-batches' if batch > 1 else 'one at a time'}")

@@ -113,7 +113,15 @@ def test_erasing_forgets_contexts_and_name_and_nothing_else(store):
 def test_erased_texts_are_not_left_in_the_sqlite_file(tmp_path):
     store = open_store(tmp_path)
     store.append([created(), decided("1", unit="anna-of-somewhere", context={"x": "secret-of-anna"})])
+    reader = sqlite3.connect(store.path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM events").fetchall()
     store.erase(Draft("shop", "erased", "e1", 3.0, {}), "anna-of-somewhere")
+    store._connection().execute("PRAGMA busy_timeout = 10")
+    with pytest.raises(StoreUnavailableError, match="which somebody reads; erase again"):
+        store.scrub()
+    reader.close()
+    store.scrub()
     for file in tmp_path.iterdir():
         assert b"of-anna" not in file.read_bytes(), file
         assert b"anna-of" not in file.read_bytes(), file

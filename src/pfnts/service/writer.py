@@ -99,6 +99,7 @@ class Writer:
             self._health.failed(error)
             raise
         self._committed([record] if record else [])
+        self._store.scrub()
         return record, count
 
     def stop(self) -> None:

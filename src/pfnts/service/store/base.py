@@ -99,6 +99,9 @@ class Store(ABC):
     def erase(self, draft: Draft, unit: str) -> tuple[Record | None, int]:
         """Forget contexts and name of a unit, and append the draft, in one transaction; count the entries."""
 
+    def scrub(self) -> None:  # noqa: B027 (most stores have nothing to do)
+        """Remove what was erased from files in which the store still has it."""
+
     @abstractmethod
     def find(self, experiment: str, kind: str, id: str) -> Record | None:
         """Look an entry up by its id."""

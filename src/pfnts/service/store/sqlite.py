@@ -65,11 +65,20 @@ class SQLiteStore(Store):
     def erase(self, draft: Draft, unit: str) -> tuple[Record | None, int]:
         with self._transaction() as connection:
             count = connection.execute(sql.ERASE, (draft.experiment, unit)).rowcount
-            found = self._append(connection, draft)
+            return self._append(connection, draft), count
+
+    def scrub(self) -> None:
         with self._guard:
-            # What was overwritten must not live on in the write-ahead log.
-            self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return found, count
+            try:
+                [busy, *_] = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.Error as error:
+                self._forget_writer()
+                raise StoreUnavailableError(f"the store at {self.path} took nothing: {error}") from error
+        if busy:
+            raise StoreUnavailableError(
+                f"what was erased is still in the write-ahead log of {self.path}, which somebody reads; "
+                "erase again"
+            )
 
     def find(self, experiment: str, kind: str, id: str) -> Record | None:
         rows = self._query(sql.FIND, (experiment, kind, id))
