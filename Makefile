@@ -5,6 +5,7 @@
 # make test-crash   200 services and 20 database servers killed under load, as many as a release deserves
 # make package   wheel and sdist, and the wheel at work in an environment that has nothing else (two minutes)
 # make docs   the site, in build/site: a broken link fails it     make gallery   its examples and figures anew
+# make test-lowest   the core's tests with the lowest versions that pyproject.toml allows
 # make install   .venv with every extra        make bench   the benchmarks
 # Each target makes .venv first, or brings it up to date; only python3, pip and make need to be there.
 
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-.PHONY: demo docs gallery package serve-demo test test-crash test-weights lint install bench clean
+.PHONY: demo docs gallery package serve-demo test test-crash test-lowest test-weights lint install bench clean
 
 demo: $(VENV)/.ready-demo
 	$(BIN)/pfnts demo
@@ -57,6 +58,14 @@ docs: $(VENV)/.ready-docs
 gallery: $(VENV)/.ready
 	for script in docs/figures/make_figures.py docs/gallery/*.py; do \
 	    echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# A large download: the wheels of the lowest torch bring CUDA along.
+test-lowest: export OMP_NUM_THREADS = 1
+test-lowest:
+	$(call environment,build/lowest)
+	build/lowest/bin/python -m pip --disable-pip-version-check install --quiet -c constraints-lowest.txt \
+	    --editable ".[bench,sklearn]" pytest hypothesis polars
+	build/lowest/bin/python -m pytest tests/contexts tests/events tests/posterior tests/arms tests/policies/test_contract.py
 
 # PYTHON=python3.13 tries it on another version of Python.
 package: $(VENV)/.ready

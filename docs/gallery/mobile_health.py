@@ -8,6 +8,11 @@ Drink Less is an app for people who drink more than they would like. In a trial 
 month; the reward is 1 if the app was opened in the hour after. The simulator draws people like those of the
 trial: heavier drinkers take to the new messages, lighter ones to the standard message, habits differ, and
 interest wears off. Nobody tells the policies.
+
+In ten evenings of 349 people (3,490 decisions) the trial's own design can expect 460 openings, the best
+message for everybody that a policy without contexts finds 655, PFN-TS 673, and somebody who knows every
+person 745. Most of the gain is not sending nothing; on top of that, PFN-TS leans towards the new messages for
+those who drink more, and is far from sure after ten evenings in which four of five messages were not opened.
 """
 
 from __future__ import annotations
@@ -64,7 +69,7 @@ def main(out: Path, *, rounds: int = 3_490, backbone: str = "embedded") -> dict[
     right.set(
         xlabel="AUDIT score (how much a person drinks)", ylabel="share of evenings", title="What was sent"
     )
-    right.legend(frameon=False)
+    right.legend(loc="lower left", framealpha=0.9)
     figure.savefig(out / "mobile_health.png", dpi=110)
 
     openings = {name: float(values.sum()) for name, values in worth.items()}
