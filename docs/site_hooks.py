@@ -30,9 +30,13 @@ GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List a page for each package and for each example."""
+    """List a page for each package and each example, and at the end of How-to what nobody has listed."""
+    listed = Path(config.config_file_path).read_text(encoding="utf-8")
     sections = {name: pages for each in config.nav or [] for name, pages in each.items()}
     sections["Gallery"] += [f"gallery/{script.stem}.md" for script in GALLERY]
+    sections["How-to"] += [
+        page.name for page in sorted((ROOT / "docs").glob("*.md")) if f" {page.name}\n" not in listed
+    ]
     reference = sections["Reference"]
     pages = [{name: f"reference/{name}.md"} for name in PACKAGES]
     reference[1:1] = [{"Command line": "command-line.md"}, *pages]

@@ -1,4 +1,4 @@
-"""What `make docs` relies on: every page is in the navigation, and says first what it is for."""
+"""Every page says first what it is for, and every command on a page exists."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ PURPOSE = re.compile("After this page you|With pfnts you can|Look up here|Find (
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_page_is_in_the_navigation_and_begins_with_its_purpose(page: Path) -> None:
-    name = page.relative_to(ROOT / "docs").as_posix()
-    assert re.search(rf"^ +- (.*: )?{name}$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+def test_page_begins_with_its_purpose(page: Path) -> None:
     title, first = page.read_text(encoding="utf-8").split("\n\n", 2)[:2]
     assert title.startswith("# ")
     assert PURPOSE.search(first.split(". ")[0]), first
