@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -239,3 +241,21 @@ def _until(condition, seconds=10):
     while not condition():
         assert time.monotonic() < end, "it did not come about in time"
         time.sleep(0.01)
+
+
+def test_an_explanation_is_the_policys_own_and_decides_nothing(address):
+    with asking(address) as ask:
+        shop(ask)
+        for i in range(30):
+            decide(ask, f"d{i}", x=i / 30)
+            reward(ask, f"d{i}", i % 2)
+        ask.engine.experiments["shop"].follow()
+        before = ask.get("/shop").json()["position"]
+        asked = "/shop/explain?context=" + json.dumps(context(0.4))
+        found = ask.get(asked).json()
+        policy = ask.engine.experiments["shop"].version.policy
+        own = policy.explain(context(0.4), rows=3).to_dict()
+        assert {k: found[k] for k in own} == json.loads(json.dumps(own))
+        assert ask.get("/shop").json()["position"] == before
+        assert ask.get("/shop/explain?context={}").status_code == 422
+        assert ask.get("/shop/explain?context=nothing").status_code == 422

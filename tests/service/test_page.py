@@ -71,6 +71,9 @@ def test_names_with_scripts_are_shown_and_never_run_and_news_arrive_by_themselve
     page.locator("#try input").first.fill("3")
     page.locator("#try button").click()
     page.locator("#tried svg").wait_for()
+    page.locator("#tried .reasons td", has_text="for it").or_(
+        page.locator("#tried .reasons td", has_text="against it")
+    ).first.wait_for()
     page.locator("#new-arm").fill(SCRIPT + "2")
     page.locator("#add button").click()
     page.locator("#arms").get_by_text(SCRIPT + "2").wait_for()

@@ -18,6 +18,7 @@ from pfnts.policies.rows import Rows
 from pfnts.posterior import AnyPosterior
 from pfnts.posterior.base import check_level
 
+_ROUNDING = 1e-6  # networks compute in single precision
 _REPLACEMENTS = 32
 """Rows of the history whose values take the place of a column's."""
 
@@ -81,8 +82,10 @@ def explanation(
         leads -= less[first] - less[second]
         lead = worth[first] - worth[second]
         for column, value, changed in zip(given.schema.columns, _values(given), leads, strict=True):
-            overturned = float((changed < 0).mean())
-            effects.append(ColumnEffect(column.name, value, float(lead - changed.mean()), overturned))
+            overturned, effect = float((changed < 0).mean()), float(lead - changed.mean())
+            if abs(effect) <= _ROUNDING * np.abs(changed).max():
+                effect = 0.0  # averages are not exact
+            effects.append(ColumnEffect(column.name, value, effect, overturned))
     effects.sort(key=lambda found: -abs(found.effect))
     return Explanation(given.plain(0), level, tuple(arms), tuple(effects), len(replacing))
 

@@ -341,6 +341,26 @@ function why(one) {
     make("pre", {}, `${context || "context erased"}\n\n${one.decision_id}\nmodel at position ${one.position}${shadow}`));
 }
 
+function written(context) {
+  return Array.isArray(context) ? context.join(", ") : Object.entries(context || {}).map(([k, v]) => `${k}: ${v}`).join(", ");
+}
+
+// Why the likeliest arm: the columns that make it lead, and the nearest rows of the two likeliest.
+function reasons(found) {
+  const [first, second] = found.arms;
+  if (!second) return make("div");
+  const cells = (...values) => make("tr", {}, ...values.map((value) => make("td", {}, value)));
+  const heads = (...values) => make("thead", {}, make("tr", {}, ...values.map((value) => make("th", {}, value))));
+  const columns = found.columns.slice(0, 8).map((one) => cells(one.column, String(one.value ?? "–"), `${one.effect > 0 ? "+" : ""}${short(one.effect)}`, percent(one.overturned, 0)));
+  const rows = [first, second].flatMap((arm) => arm.rows.map((row) => cells(arm.arm, row.speaks_for ? "for it" : "against it", short(row.reward), written(row.context))));
+  return make("div", { class: "reasons" },
+    make("p", {}, `${first.arm} leads ${second.arm} by ${short(found.lead)}.`),
+    make("p", { class: "quiet" }, `What each value adds to the lead, against the values of ${found.replacements} other rows in its place, and in how many of these the lead would be lost:`),
+    make("table", {}, heads("Column", "Value", "Adds", "Lost"), make("tbody", {}, ...columns)),
+    make("p", { class: "quiet" }, "The most similar contexts so far, and what came of them:"),
+    make("table", {}, heads("Arm", "Speaks", "Reward", "Context"), make("tbody", {}, ...rows)));
+}
+
 function form(experiment, example) {
   const key = JSON.stringify(experiment.columns);
   if (key === state.columns) return;
@@ -365,6 +385,7 @@ function form(experiment, example) {
     try {
       const found = await call("GET", address(`/posterior?context=${encodeURIComponent(JSON.stringify(context))}`));
       at("tried").replaceChildren(make("p", { class: "quiet" }, `If it had to decide now, the reason would be ${found.reason}.`), picture(found.propensities, found.posterior));
+      if (found.posterior) at("tried").append(reasons(await call("GET", address(`/explain?context=${encodeURIComponent(JSON.stringify(context))}`))));
     } catch (error) { at("tried").replaceChildren(make("p", { class: "bad" }, error.message)); }
   };
 }

@@ -116,11 +116,36 @@ async def get_posterior(
 ) -> Json:
     """What the model makes of a context (JSON), without deciding anything."""
     live = await lookup(engine, experiment)
+    return await asyncio.to_thread(_tried, engine, live, _parsed(context))
+
+
+@router.get("/{experiment}/explain", dependencies=[needs("reader")])
+async def get_explanation(
+    experiment: ExperimentName, context: Annotated[str, Query(max_length=20_000)], engine: TheEngine
+) -> Json:
+    """Why an arm at a context (JSON): posteriors, nearest rows for and against, the columns that matter."""
+    live = await lookup(engine, experiment)
+    return await asyncio.to_thread(_explained, live, _parsed(context))
+
+
+def _parsed(context: str) -> Any:
     try:
-        parsed = _CONTEXT.validate_python(json.loads(context))
+        return _CONTEXT.validate_python(json.loads(context))
     except (ValueError, ValidationError, RecursionError) as error:
         raise Invalid(f"context must be one, as JSON: {str(error)[:300]}", field="context") from error
-    return await asyncio.to_thread(_tried, engine, live, parsed)
+
+
+def _explained(live: LiveExperiment, context: Any) -> Json:
+    version = live.version
+    if version is None:
+        raise Conflict("there is no model before the first decision or import")
+    with version.lock:
+        try:
+            return version.policy.explain(context, rows=3).to_dict() | {"position": version.position}
+        except ValueError as error:
+            raise Invalid(str(error), field="context") from error
+        except TypeError as error:  # a policy without a posterior
+            raise Conflict(str(error)) from error
 
 
 def _tried(engine: Engine, live: LiveExperiment, context: Any) -> Json:
