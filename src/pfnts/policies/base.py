@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pfnts.contexts import Schema, plain, plain_rows
 from pfnts.contexts.values import shown
-from pfnts.events import CANDIDATE, ActionSet, ArmAdded, ArmRemoved, Decided, Event, Label, Observed, Rewarded
-from pfnts.events.event import Shares
+from pfnts.events import ArmAdded, ArmRemoved, Decided, Label, Observed, Rewarded
 from pfnts.policies.arguments import (
     Arms,
     check_arms,
-    check_eligible,
     check_features,
     check_id,
     check_label,
-    check_reward,
     check_schema,
     listed,
     restored_on_error,
 )
-from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason, Vector
+from pfnts.policies.deciding import Decider
+from pfnts.policies.decision import Decision
 from pfnts.policies.explaining import explanation
 from pfnts.policies.explanation import Explanation
-from pfnts.policies.fold import EventFold
 from pfnts.policies.importing import Columns, imported_rows
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.policies.rows import Offer, Rows
 from pfnts.policies.traffic import NO_WARMUP, Traffic
-from pfnts.policies.warmup import UNIFORMS, settle
 from pfnts.posterior import AnyPosterior
 
 Outcome = Literal["learned", "duplicate"]
 
 
-class Policy(EventFold):
+class Policy(Decider):
     """Carries the behaviour that policies share; a subclass implements hooks on floats and arm numbers.
 
     A policy is its log (`EventFold`): `decide` and `update` append events and change nothing else, and an
@@ -72,12 +66,6 @@ class Policy(EventFold):
     'learned'
     """
 
-    name: ClassVar[str]
-    rule: ClassVar[Reason] = "thompson"
-    """What the reason of a decision says when the policy's own rule took it."""
-    judges_features: ClassVar[bool] = False
-    """Whether arms may have features, and decisions their own candidates."""
-
     def __init__(
         self,
         arms: Arms,
@@ -94,13 +82,6 @@ class Policy(EventFold):
             features=check_features(arms, taken=self.judges_features, policy=type(self).__name__),
             arm_schema=arm_schema,
         )
-        self._prefetched: PrefetchCache[Any] | None = None
-
-    @property
-    def arms(self) -> tuple[Label, ...]:
-        """Labels of the arms, in the order of `Decision.propensities`."""
-        history = self._fold()
-        return tuple(history.labels[number] for number in history.live)
 
     @property
     def n_arms(self) -> int:
@@ -342,245 +323,6 @@ class Policy(EventFold):
         """Take an arm out of the choice; what it taught a model shared by all arms stays there."""
         with self._lock:
             self.append([ArmRemoved(self._label(arm))])
-
-    # Hooks. X are encoded contexts (q, P); arms are numbers among all arms there have ever been.
-
-    @abstractmethod
-    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
-        """Choose at each row among ``eligible`` (q, K), the columns standing for ``arms``; all are warm."""
-
-    def _n_uniforms(self, arms: ActionSet) -> int:
-        """Say how many uniform numbers (at least one, for ties) a choice takes."""
-        return len(arms) + 1
-
-    def _posterior_at(self, X: Matrix) -> AnyPosterior:  # noqa: ARG002
-        """Posterior (q, K) of the mean rewards of the arms that are there, at encoded contexts (q, P)."""
-        raise TypeError(f"policy must have a posterior, {type(self).__name__} has none; PFNTS has one")
-
-    def _checked(self, reward: Any) -> float:
-        """Return a reward as a float, or complain."""
-        return check_reward(reward)
-
-    @property
-    def _in_turn(self) -> bool:
-        """Whether a decision depends on the decisions before it, rewarded or not, also after warm-up."""
-        return False
-
-    def _allowed(self, arms: ActionSet, eligible: Mask) -> Mask:  # noqa: ARG002
-        """Keep those of the eligible arms (q, K) that may be chosen next; at least one of each row."""
-        return eligible
-
-    def _less(self, arms: ActionSet) -> Vector | None:  # noqa: ARG002
-        """What is deducted from each arm's mean reward (K,) before arms are compared, if anything is."""
-        return None
-
-    def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:
-        """Rows of each arm that its model holds."""
-        return self._fold().rows_of(arms)
-
-    def _cold(self, arms: ActionSet) -> Mask:
-        """Arms whose model knows too little for the policy's own rule to choose them, (K,)."""
-        return self._held(arms) < self._traffic.warmup
-
-    def _unchanged(self, arms: NDArray[np.int64]) -> int:  # noqa: ARG002
-        """Count how many rows of these arms (m,), in this order, leave the model's answers as they are."""
-        return 0
-
-    def _encode(self, contexts: Any) -> Rows:
-        """Encode one context or many; nothing changes."""
-        return Rows.of(contexts, self._fold().schema)
-
-    def _ahead(
-        self,
-        X: Matrix,
-        versions: Mapping[Any, Hashable],
-        ask: Callable[[list[Any], Matrix], Sequence[Any]],
-        take: Callable[[Any, NDArray[np.int64]], Any] = lambda values, rows: values.take(rows),
-        *,
-        ahead: int = 256,
-    ) -> dict[Any, Any]:
-        """What models say at ``X``, by key, computed together with what is announced; see `PrefetchCache`."""
-        if self._prefetched is None:
-            return dict(zip(versions, ask(list(versions), X), strict=True))
-        return self._prefetched.find(X, versions, ask, take, ahead=ahead)
-
-    # One way to decide.
-
-    def _offer(self, candidates: Any) -> Offer:
-        """Say what a decision is among."""
-        history = self._fold()
-        if candidates is None:
-            return Offer.arms(history)
-        if not history.has_features or not self._takes_candidates:
-            raise ValueError(
-                "candidates must be given to a policy that judges arms by features alone, such as "
-                f"PFNTS(arms=None), got some for {type(self).__name__} with arms {shown(list(self.arms))}"
-            )
-        return Offer.of(candidates, history)
-
-    @property
-    def _takes_candidates(self) -> bool:
-        return self.judges_features
-
-    def _decide(
-        self, rows: Rows, offer: Offer, eligible: ArrayLike | None, *, rng: Generator, id: str | None = None
-    ) -> tuple[list[Decision], list[Decided]]:
-        """Choose at every row; nothing but the generator changes."""
-        masks = check_eligible(eligible, offer.labels, len(rows.X))
-        if not len(rows.X):
-            return [], []
-        with restored_on_error(rng):
-            choices, reasons = self._propose(rows.X, offer.actions, masks, rng=rng)
-            events = self._decided(rows, offer, choices, reasons, masks, id=id)
-        posterior = choices.posterior
-        decisions = [
-            Decision(
-                id=event.id,
-                arm=event.arm,
-                index=int(choices.index[i]),
-                propensities=choices.propensities[i],
-                reason=reasons[i],
-                posterior=None if reasons[i] == "warmup" or posterior is None else posterior[i],
-                arms=offer.labels,
-                shortlist=None if choices.shortlist is None else choices.shortlist[i],
-            )
-            for i, event in enumerate(events)
-        ]
-        return decisions, events
-
-    def _decide_in_turn(self, rows: Rows, eligible: ArrayLike | None, *, rng: Generator) -> list[Decision]:
-        """Decide row after row, each as the log stands then; all or none."""
-        offer = self._offer(None)
-        masks = check_eligible(eligible, offer.labels, len(rows.X))
-        before, decisions = len(self._events), []
-        try:
-            for i in range(len(rows.X)):
-                [decision], [event] = self._decide(rows.part(slice(i, i + 1)), offer, masks[i], rng=rng)
-                self._events.append(event)
-                decisions.append(decision)
-        except BaseException:
-            del self._events[before:]
-            self._history = None  # it may have folded some of them
-            raise
-        return decisions
-
-    def _decided(
-        self,
-        rows: Rows,
-        offer: Offer,
-        choices: Choices,
-        reasons: list[Reason],
-        masks: Mask,
-        *,
-        id: str | None = None,
-    ) -> list[Decided]:
-        """Write choices down as events."""
-        labels = offer.labels
-        ids = [id] if id is not None else self._fold().new_ids(len(rows.X))
-        return [
-            Decided(
-                id=ids[i],
-                context=rows.plain(i),
-                arm=labels[choices.index[i]],
-                propensities=Shares(labels, choices.propensities[i]),
-                reason=reasons[i],
-                eligible=None if masks[i].all() else tuple(np.array(labels, dtype=object)[masks[i]]),
-                candidates=offer.candidates,
-                encoded=offer.encoded(rows.encoded(i), int(choices.index[i])),
-            )
-            for i in range(len(rows.X))
-        ]
-
-    def _propose(
-        self, X: Matrix, arms: ActionSet, eligible: Mask, *, rng: Generator
-    ) -> tuple[Choices, list[Reason]]:
-        """Choose at each row of ``X``, as if each was the next; nothing but the generator changes."""
-        history = self._model(X.shape[1], arms.features.shape[1])
-        eligible = self._allowed(arms, eligible)
-        cold = self._cold(arms)
-        warm = eligible & ~cold
-        uniforms = rng.random((len(X), UNIFORMS + self._n_uniforms(arms)))
-        choices = Choices(np.zeros(len(X), dtype=np.int64), np.zeros(eligible.shape))
-        if warm.any():
-            # Where a row has no warm arm, what the rule says is not asked for; any mask will do.
-            masks = np.where(warm.any(axis=1, keepdims=True), warm, ~cold)
-            choices = self._choose(X, arms, masks, uniforms[:, UNIFORMS:])
-        return settle(
-            choices,
-            eligible,
-            uniforms,
-            reason=self.rule,
-            cold=cold,
-            ahead=history.waiting(arms),
-            traffic=self._traffic_among(arms),
-            arms=[None if number == CANDIDATE else history.labels[number] for number in arms],
-        )
-
-    def _traffic_among(self, arms: ActionSet) -> Traffic:  # noqa: ARG002
-        """What `settle` keeps to in a decision among these arms."""
-        return self._traffic
-
-    def play(
-        self,
-        contexts: Any,
-        rewards: Matrix,
-        *,
-        rng: Generator,
-        eligible: ArrayLike | None = None,
-        only: NDArray[np.int64] | None = None,
-    ) -> tuple[NDArray[np.int64], Matrix]:
-        """Decide at contexts (m, P) in turn, learning each reward at once, for as long as the model lasts.
-
-        As many rounds are decided together as come before the model's answers change, at least one; it is the
-        same as deciding and updating round by round.
-
-        Parameters
-        ----------
-        contexts
-            Rounds to come: a matrix (m, P), or another batch that `decide_batch` takes.
-        rewards
-            What each arm would pay, (m, K).
-        rng
-            Source of the draws.
-        eligible
-            Mask (K,) of the arms that may be chosen, or (m, K); all of them when not given.
-        only
-            Index (m,) of the arm whose reward is known, as in a log: rounds in which another one was chosen
-            leave no trace.
-
-        Returns
-        -------
-        Index (r,) of the arms chosen in these rounds, and the propensities (r, K).
-        """
-        with self._lock, restored_on_error(rng):
-            rows = self._encode(contexts)
-            offer = self._offer(None)
-            arms, numbers = offer.actions, np.array(offer.actions.numbers)
-            masks = check_eligible(eligible, offer.labels, len(rows.X))
-            self._model(rows.X.shape[1])
-            every = type(self)._unchanged is Policy._unchanged  # learns something from every row
-            if self._cold(arms).any() or (only is None and (every or self._in_turn)):
-                rows = rows.first(1)  # who is drawn next depends on what came of this one
-            masks = masks[: len(rows.X)]
-            before = rng.bit_generator.state
-            choices, reasons = self._propose(rows.X, arms, masks, rng=rng)
-            chosen = choices.index
-            learns = np.arange(len(chosen)) if only is None else np.flatnonzero(chosen == only[: len(chosen)])
-            unchanged = self._unchanged(numbers[chosen[learns]])
-            kept = int(learns[unchanged]) + 1 if unchanged < len(learns) else len(chosen)
-            if kept < len(chosen):
-                rng.bit_generator.state = before
-                rng.random((kept, UNIFORMS + self._n_uniforms(arms)))
-            events: list[Event] = []
-            if only is None:
-                for i, event in enumerate(self._decided(rows.first(kept), offer, choices, reasons, masks)):
-                    events += [event, Rewarded(event.id, self._checked(rewards[i, chosen[i]]))]
-            else:
-                for i in learns[learns < kept].tolist():
-                    label, value = offer.labels[chosen[i]], self._checked(rewards[i, chosen[i]])
-                    events.append(Observed(rows.plain(i), label, value, encoded=rows.encoded(i)))
-            self._events += events
-            return chosen[:kept], choices.propensities[:kept]
 
     def _reward(self, decision: Decision | str, reward: Any) -> Outcome:
         value = self._checked(reward)
