@@ -131,7 +131,7 @@ def test_dotted_names_are_made_where_names_are() -> None:
         (lambda: environments.describe("own_policy.NUMBER"), "must be an object with `name`.*got 3"),
         (lambda: policies.make("pfn.t-s", arms=2), r"or package.module.Class, got 'pfn.t-s'"),
         (lambda: environments.describe("wheel-0.7"), r"or package.module.OBJECT; got 'wheel-0.7'"),
-        (lambda: PolicySpec("../Sticky"), r"or package.module.Class; got '../Sticky'"),
+        (lambda: PolicySpec("../Sticky"), r"package.module.Class or file:path; got '../Sticky'"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(make: object, message: str) -> None:

@@ -127,7 +127,16 @@ def test_changed_source_of_the_package_is_another_run(
 
 
 @pytest.mark.parametrize(
-    "options", [{"refresh": 1.5}, {"encoding": "adaptive"}, {"warmup": 5}, {"device": "cpu"}]
+    "options",
+    [
+        {"refresh": 1.5},
+        {"encoding": "adaptive"},
+        {"warmup": 5},
+        {"device": "cpu"},
+        {"estimator": "network"},
+        {"exploration": 0.15},
+        {"exploration": 0.15, "estimator": "network"},
+    ],
 )
 def test_default_said_aloud_is_the_same_run(options: dict[str, Option]) -> None:
     assert pfn_ts(**options).key == pfn_ts().key

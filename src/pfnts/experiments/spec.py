@@ -11,12 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pfnts import backbones, policies
+from pfnts import backbones, policies, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
 from pfnts.events import Label
 from pfnts.experiments.settings import settings_of
 from pfnts.policies.arguments import Arms
+from pfnts.policies.pfn_ts import PFNTS, default_estimator, default_exploration
 from pfnts.policies.registry import load, policy_class
 
 _FILE = "file:"
@@ -138,7 +139,9 @@ class PolicySpec:
         """
         if self.path is not None:
             return {"file": hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]}
-        return settings_of(policy_class(self.name), dict(self.options))
+        left = _left_to_the_backbone(self)
+        said = {option: value for option, value in self.options if value is None or value != left.get(option)}
+        return settings_of(policy_class(self.name), {**left, **said})
 
     def decided_by(self) -> dict[str, Any]:
         """What decides how the policy acts: its settings, its weights and files of the user's own, if any."""
@@ -173,6 +176,16 @@ def _backbone(spec: PolicySpec) -> str | None:
 def _has_devices(spec: PolicySpec) -> bool:
     backbone = _loaded_backbone(spec)
     return backbone is not None and "device" in inspect.signature(type(backbone)).parameters
+
+
+@cache
+def _left_to_the_backbone(spec: PolicySpec) -> dict[str, Any]:
+    """What PFN-TS chooses by its backbone where nothing is said."""
+    backbone, said = _loaded_backbone(spec), dict(spec.options)
+    if backbone is None or policy_class(spec.name) is not PFNTS:
+        return {}
+    estimator = posterior.load(str(said["estimator"])) if "estimator" in said else default_estimator(backbone)
+    return {"estimator": estimator, "exploration": default_exploration(estimator, backbone)}
 
 
 def _loaded_backbone(spec: PolicySpec) -> Backbone | None:
