@@ -111,13 +111,18 @@ def test_labels_of_numpy_are_labels() -> None:
         ([1.5, 2.5], "strings or integers, got 1.5"),
         ([True, False], "strings or integers, got True"),
         (True, "non-empty list of labels"),
-        (None, "non-empty list of labels"),
         ({"a", "b"}, "non-empty list of labels"),
     ],
 )
 def test_impossible_arms_are_refused(arms: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make("uniform", arms=arms)
+
+
+def test_only_a_policy_that_judges_features_can_do_without_arms() -> None:
+    assert make("uniform", arms=None).arms == ()
+    with pytest.raises(ValueError, match="arms must be"):
+        make("lin-ts", arms=None)
 
 
 @pytest.mark.parametrize("warmup", [-1, 2.5, float("nan"), float("inf"), True])
