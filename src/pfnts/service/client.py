@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
+from urllib.parse import quote
 
 try:
     import httpx
@@ -81,7 +82,7 @@ class Client:
 
     def experiment(self, name: str) -> dict[str, Any]:
         """An experiment as it stands."""
-        return self._call("GET", f"/v1/experiments/{name}")
+        return self._call("GET", _address(name))
 
     def decide(
         self,
@@ -112,18 +113,18 @@ class Client:
             body["unit"] = unit
         if eligible is not None:
             body["eligible"] = list(eligible)
-        found = self._call("POST", f"/v1/experiments/{experiment}/decisions", body)
+        found = self._call("POST", _address(experiment, "decisions"), body)
         return Served(found.pop("decision_id"), **found)
 
     def reward(self, experiment: str, decision: Served | str, value: float) -> str:
         """Hand in what a decision paid: "learned", "pending", "duplicate" or "late"."""
         id = decision.id if isinstance(decision, Served) else decision
-        found = self._call("POST", f"/v1/experiments/{experiment}/decisions/{id}/rewards", {"value": value})
+        found = self._call("POST", _address(experiment, "decisions", id, "rewards"), {"value": value})
         return str(found["status"])
 
     def report(self, experiment: str) -> dict[str, Any]:
         """What an experiment has come to."""
-        return self._call("GET", f"/v1/experiments/{experiment}/report")
+        return self._call("GET", _address(experiment, "report"))
 
     def close(self) -> None:
         """Close the connections."""
@@ -152,6 +153,17 @@ class Client:
             # Longer each time, and never all clients at once.
             time.sleep(min(0.1 * 2**attempt, 5.0) * random.uniform(0.5, 1.0))
         raise AssertionError("the last attempt returns or raises")
+
+
+def _address(*parts: str) -> str:
+    """Where something is: a name with a slash in it leads nowhere else.
+
+    Examples
+    --------
+    >>> _address("shop", "decisions", "a/b")
+    '/v1/experiments/shop/decisions/a%2Fb'
+    """
+    return "/".join(["/v1/experiments", *(quote(part, safe="") for part in parts)])
 
 
 def _problem(answer: httpx.Response) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from pfnts.service.client import Client
+from pfnts.service.client import Client, _address
 from pfnts.service.server import Settings, serve
 
 SHOP = "shop-offers"
@@ -96,8 +96,8 @@ class Shop:
         )
         begun = time.monotonic()
         changes = [
-            (0.4, lambda: admin._call("POST", f"/v1/experiments/{SHOP}/arms", {"id": "gift"})),
-            (0.7, lambda: admin._call("DELETE", f"/v1/experiments/{SHOP}/arms/10 % off")),
+            (0.4, lambda: admin._call("POST", _address(SHOP, "arms"), {"id": "gift"})),
+            (0.7, lambda: admin._call("DELETE", _address(SHOP, "arms", "10 % off"))),
         ]
         with ThreadPoolExecutor(_CLIENTS) as pool:
             number = 0
