@@ -34,7 +34,7 @@ def test_the_service_does_what_its_document_says(tmp_path):
                 # A stream has no end.
                 *("--exclude-path-regex", "/events$", "--workers", "1", "--no-color"),
                 # The first policy with a network waits until its weights are read.
-                *("--request-timeout", "60"),
+                *("--request-timeout", "60", "--max-response-time", "60"),
             ],
             cwd=tmp_path,
             capture_output=True,
