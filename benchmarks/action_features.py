@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from pfnts.arms import Features
 from pfnts.environments import Environment, make
 from pfnts.policies import make as make_policy
 from pfnts.simulation import simulate
@@ -113,7 +114,7 @@ def new_arms(*, rounds: int, replications: int) -> None:
     """How well rounds go whose best arm is new, by how often its cohort has been pulled."""
     both = {
         "by features": ours("pfn-ts"),
-        "by identity alone": ours("pfn-ts", features=False, encoding="joint"),
+        "by identity alone": ours("pfn-ts", features=False, encoding=Features(identity=True)),
     }
     print(f"offers-renewed, {rounds:,} rounds, {replications} replications: share of chance's regret avoided")
     print(f"{'':20} {'pulls of each new arm, on average':^32}  {'arms of 1,000 rounds and more':>30}")
