@@ -128,3 +128,29 @@ def test_settings_are_checked(options: dict[str, Any], words: str) -> None:
         Memory(**options)
     with pytest.raises(ValueError, match=words):
         make("pfn-ts", arms=2, backbone="linear", **options)
+
+
+@pytest.mark.parametrize("memory", MEMORIES, ids=str)
+@pytest.mark.parametrize("encoding", ["disjoint", "joint"])
+def test_late_rewards_and_arms_that_come_and_go_leave_it_a_function_of_the_log(
+    memory: dict[str, Any], encoding: str
+) -> None:
+    X, _, rewards = world(360, change=150, seed=11)
+    live, rng, late = policy_of(encoding, **memory), np.random.default_rng(4), []
+    for t in range(360):
+        if t == 140:
+            live.add_arm("c")
+        if t == 220:
+            live.remove_arm("a")
+        decision = live.decide(X[t], rng=rng)
+        late.append((decision, float(rewards[t, "abc".index(str(decision.arm)) % 2])))
+        while len(late) > 30 or (late and rng.random() < 0.7):
+            waiting, reward = late.pop(int(rng.integers(len(late))))
+            assert live.update(waiting, reward=reward) == "learned"
+            assert live.update(waiting.id, reward=reward) == "duplicate"
+    again = policy_of(encoding, **memory)
+    again.append(live.events)
+    assert again.changes == live.changes
+    ours, theirs = live.posterior(X[:10]), again.posterior(X[:10])
+    np.testing.assert_array_equal(ours.mean, theirs.mean)
+    np.testing.assert_array_equal(ours.variance, theirs.variance)
