@@ -168,12 +168,16 @@ class ArmModels:
             return np.full(len(arms), answering.of(0).version < needed)
         return self.held(arms) < self._warmup
 
-    def unchanged(self, arms: NDArray[np.int64]) -> int:
-        """Count how many rows of these arms (m,), in this order, leave every posterior as it is."""
-        times = [*self._switches[:1], *([] if self._cut is None else [self._cut])]
+    def lasts(self, most: int) -> int:
+        """Rows, ``most`` or fewer, after which posteriors may change whatever the rows are."""
+        times = [self.size + most, *self._switches[:1], *([] if self._cut is None else [self._cut])]
         if self._watch is not None:
             times.append(self.size + EVERY - self.size % EVERY)
-        first = min([len(arms), *(time - self.size - 1 for time in times)])
+        return min(times) - self.size
+
+    def unchanged(self, arms: NDArray[np.int64]) -> int:
+        """Count how many rows of these arms (m,), in this order, leave every posterior as it is."""
+        first = min(len(arms), self.lasts(len(arms) + 1) - 1)
         if self.shared:
             return min(first, self._answering.of(0).first_refresh(arms))
         for arm in np.unique(arms).tolist():

@@ -82,6 +82,10 @@ class Decider(EventFold):
         """Arms whose model knows too little for the policy's own rule to choose them, (K,)."""
         return self._held(arms) < self._traffic.warmup
 
+    def _lasts(self, most: int) -> int:
+        """Rows, ``most`` or fewer, after which the model's answers may change whatever the rows are."""
+        return most
+
     def _unchanged(self, arms: NDArray[np.int64]) -> int:  # noqa: ARG002
         """Count how many rows of these arms (m,), in this order, leave the model's answers as they are."""
         return 0
@@ -261,6 +265,8 @@ class Decider(EventFold):
             every = type(self)._unchanged is Decider._unchanged  # learns something from every row
             if self._cold(arms).any() or (only is None and (every or self._in_turn)):
                 rows = rows.first(1)  # who is drawn next depends on what came of this one
+            elif only is None:
+                rows = rows.first(self._lasts(len(rows.X)))
             masks = masks[: len(rows.X)]
             before = rng.bit_generator.state
             choices, reasons = self._propose(rows.X, arms, masks, rng=rng)

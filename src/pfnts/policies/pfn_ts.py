@@ -288,6 +288,9 @@ class PFNTS(PricedPolicy):
     def _grow(self, n_arms: int) -> bool:
         return room_for(n_arms, len(self._first_arms)) == self._models.n_arms
 
+    def _lasts(self, most: int) -> int:
+        return self._models.lasts(most)
+
     def _unchanged(self, arms: NDArray[np.int64]) -> int:
         # With a range, the rows themselves have a say at once.
         return self._models.unchanged(arms) if self._rewards.range is None else 0
