@@ -18,7 +18,8 @@ TAKE_IT = [name for name in names() if name != "epsilon-greedy"]  # it has a wor
 @pytest.mark.parametrize("name", TAKE_IT)
 def test_every_policy_takes_it_and_keeps_the_floor_from_the_first_round(name: str) -> None:
     try:
-        policy = make(name, arms=3, explore=0.3, **SMALL.get(name, {}))
+        arms = {k: {"price": k} for k in range(3)} if name == "lin-ucb-features" else 3
+        policy = make(name, arms=arms, explore=0.3, **SMALL.get(name, {}))
     except ImportError as error:
         pytest.skip(str(error))
     assert policy.traffic.explore == 0.3

@@ -12,6 +12,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from pfnts.contexts import Table
+from pfnts.contexts.column import each
+from pfnts.contexts.values import category, is_missing
 from pfnts.events import Label
 from pfnts.policies.arguments import check_arms
 
@@ -154,7 +156,9 @@ class Log:
             if isinstance(value, np.ndarray):
                 digest.update(field.name.encode() + np.ascontiguousarray(value).tobytes())
         if self.table is not None:
-            digest.update(repr([self.table.names, *map(list, self.table.columns)]).encode())
+            # A value is the same whether it was read as a text, an integer or a float.
+            columns = [each(column, _identity) for column in self.table.columns]
+            digest.update(repr([self.table.names, *columns]).encode())
         return digest.hexdigest()[:16]
 
     def _rows(self, rows: Codes, *, clusters: Codes | None = None) -> Log:
@@ -169,6 +173,10 @@ class Log:
         if "clusters" in taken:
             taken["clusters"] = numbered(taken["clusters"])
         return replace(self, **taken)
+
+
+def _identity(value: Any) -> str | None:
+    return None if is_missing(value) else category(value)
 
 
 def standardized(X: Matrix) -> Matrix:

@@ -79,20 +79,25 @@ def limited(shares: Matrix, limits: Matrix, eligible: Mask) -> Matrix:
     array([[0.5, 0.3, 0.2]])
     """
     limits = np.where(eligible, limits, 0.0)
-    sums = limits.sum(axis=1, keepdims=True)
-    even = eligible / eligible.sum(axis=1, keepdims=True)
-    limits = np.where(sums >= 1, limits, np.where(sums > 0, limits / np.where(sums > 0, sums, 1.0), even))
+    limits = np.where(limits.sum(axis=1, keepdims=True) >= 1, limits, _proportions(limits, eligible))
     full = ~eligible
     while True:
-        weights = np.where(full, 0.0, shares)
-        weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, ~full)
         rest = np.maximum(1 - np.where(full, limits, 0.0).sum(axis=1, keepdims=True), 0.0)
-        scale = weights.sum(axis=1, keepdims=True)
-        spread: Matrix = np.where(full, limits, rest * weights / np.where(scale > 0, scale, 1.0))
+        spread: Matrix = np.where(full, limits, rest * _proportions(np.where(full, 0.0, shares), ~full))
         above = ~full & (spread > limits)
         if not above.any():
             return spread
         full = full | above
+
+
+def _proportions(weights: Matrix, among: Mask) -> Matrix:
+    """Weights (q, K) over their sum, evenly ``among`` some where all are zero."""
+    weights = np.where(weights.any(axis=1, keepdims=True), weights, among)
+    # By the largest first: the smallest numbers there are cannot be divided with any precision.
+    weights = weights / np.maximum(
+        weights.max(axis=1, keepdims=True), np.finfo(np.float64).smallest_subnormal
+    )
+    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), 1.0))
 
 
 def moved(

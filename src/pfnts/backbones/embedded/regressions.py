@@ -249,8 +249,8 @@ def together(cuts: Sequence[int], batch: int = 1) -> list[list[int]]:
     --------
     >>> together([0, 1, 2, 3, 4, 64, 80, 96])
     [[0, 1, 2, 3, 4, 64, 80, 96]]
-    >>> together([1024, 1280, 1536])
-    [[1024, 1280], [1280, 1536]]
+    >>> together([2048, 2560, 3072])
+    [[2048, 2560], [2560, 3072]]
     """
     groups: list[list[int]] = []
     for begin, end in pairwise(cuts):
