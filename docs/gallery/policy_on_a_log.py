@@ -6,7 +6,8 @@ never ran, and see how far such estimates can be trusted.
 A month of a newsletter was sent at random: three subjects, the probability of each is in the log, and so is
 whether the mail was opened. Four questions to the log: what did we earn, what would the best single subject
 have earned, what a rule that somebody in the team believes in, and what a policy that had learned from the
-first half. In this example the truth is known, and is drawn beside the estimates.
+first half. In this example the truth is known, and is drawn beside the estimates. It was made so that readers
+differ a lot; where they differ less, 1,500 rows are too few to beat a good rule of thumb.
 """
 
 from __future__ import annotations

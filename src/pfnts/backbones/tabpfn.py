@@ -25,6 +25,8 @@ except ImportError as error:
 
 OVERHEAD = 250_000
 """Bytes of a fitted estimator beside its keys and values, as measured."""
+_LARGE = 1e30
+"""Targets larger than this are divided by the largest: the package squares them."""
 
 
 class TabPFNBackbone(PretrainedBackbone):
@@ -84,14 +86,17 @@ class TabPFNBackbone(PretrainedBackbone):
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # constant columns and the like: any history is welcome here
-            return _Fitted(estimator.fit(X, y))
+            largest = float(np.abs(y).max())
+            scale = largest if largest > _LARGE else 1.0
+            return _Fitted(estimator.fit(X, y / scale), scale)
 
 
 class _Fitted:
     """An estimator that has read a prefix."""
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: Any, scale: float) -> None:
         self._estimator = estimator
+        self._scale = scale
         entries = [entry for cache in estimator.executor_.kv_caches for entry in cache.kv.values()]
         self.nbytes = OVERHEAD + sum(entry.key.nbytes + entry.value.nbytes for entry in entries)
 
@@ -100,7 +105,8 @@ class _Fitted:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             said = self._estimator.predict(queries, output_type="full", quantiles=[])
-        return _Bars(np.asarray(said["mean"], dtype=np.float64), said["logits"], said["criterion"])
+        mean = np.asarray(said["mean"], dtype=np.float64)
+        return _Bars(_finite(mean * self._scale), said["logits"], said["criterion"], self._scale)
 
 
 @dataclass(frozen=True)
@@ -110,13 +116,20 @@ class _Bars:
     mean: Vector
     logits: Tensor
     criterion: Any
+    scale: float
+    """Of the targets, over those that the package has seen."""
 
     def quantiles(self, levels: Vector) -> Matrix:
         """Predictive quantiles (len(levels), q)."""
         borders = self.criterion.borders
         at = torch.as_tensor(levels, dtype=borders.dtype, device=borders.device)
         found: Matrix = bar_quantiles(self.logits.to(borders), borders, at).double().cpu().numpy()
-        return found
+        return _finite(found * self.scale)
+
+
+def _finite(values: Matrix) -> Matrix:
+    """The largest number there is in the place of larger ones."""
+    return np.asarray(np.nan_to_num(values, nan=np.nan))
 
 
 def bar_quantiles(logits: Tensor, borders: Tensor, levels: Tensor) -> Tensor:

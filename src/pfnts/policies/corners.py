@@ -13,7 +13,7 @@ from pfnts.policies.neighbours import comparable, squared_distances
 from pfnts.posterior import AnyPosterior, BoundedPosterior
 
 _REACH = 0.1
-"""How much an untried region may promise: chosen on functions of `benchmarks/reward_range.py`."""
+"""How much an untried region may promise: chosen on functions with corners and on some without."""
 _USUAL = 0.05
 """Share of an arm's rewards that are as high as one at which that one is followed as often as not."""
 _FEW = 8
