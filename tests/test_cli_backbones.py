@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pfnts import backbones
-from pfnts.backbones.embedded import EmbeddedBackbone, pretraining
+from pfnts.backbones.embedded import EmbeddedBackbone, pretraining, steps
 from pfnts.cli import app
 
 QUICK = ["--tiny", "--seconds", "30", "--report-every", "2"]
@@ -145,14 +145,14 @@ def test_another_network_is_not_mixed_in(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("clock")
 def test_ctrl_c_keeps_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     losses = count()
-    training_loss = pretraining.training_loss
+    training_loss = steps.training_loss
 
     def interrupted(*arguments: object) -> object:
         if next(losses) == 5:
             raise KeyboardInterrupt
         return training_loss(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pretraining, "training_loss", interrupted)
+    monkeypatch.setattr(steps, "training_loss", interrupted)
     text = pfnts("pretrain", *QUICK, "--out", tmp_path, code=130)
     assert "Stopped. 4 steps are kept" in text
     assert json.loads((tmp_path / "progress.json").read_text())["progress"]["step"] == 4

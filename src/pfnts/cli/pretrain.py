@@ -21,7 +21,7 @@ from pfnts.experiments.report.tables import csv_text
 if TYPE_CHECKING:
     # At run time the network is imported by the command itself: it brings PyTorch, which takes seconds.
     from pfnts.backbones.embedded.model import Architecture, CausalPFN
-    from pfnts.backbones.embedded.pretraining import Recipe
+    from pfnts.backbones.embedded.recipe import Recipe
 
 
 def pretrain(
@@ -151,6 +151,7 @@ def _trained(
             stop_after=stop_after,
             score=partial(training_scores, device=device, sizes=sizes),
             report=report,
+            prepared=lambda count: progress.update(bar, description=f"recording steps: shape {count}"),
             report_every=report_every,
         )
 
@@ -166,7 +167,7 @@ def settings(
 ) -> tuple[Recipe, Architecture]:
     """What to train and how, from the options."""
     from pfnts.backbones.embedded.model import Architecture
-    from pfnts.backbones.embedded.pretraining import Recipe
+    from pfnts.backbones.embedded.recipe import Recipe
 
     if tiny:
         recipe = Recipe(

@@ -13,12 +13,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from pfnts.backbones.embedded import pretraining
+from pfnts.backbones.embedded import loss as losses
+from pfnts.backbones.embedded import minibatches, pretraining
 from pfnts.backbones.embedded.backbone import load_network
+from pfnts.backbones.embedded.checkpoints import Progress, load_checkpoint
 from pfnts.backbones.embedded.device_rng import DeviceRng
-from pfnts.backbones.embedded.model import Architecture, CausalPFN
-from pfnts.backbones.embedded.pretraining import Progress, Recipe, pretrain
+from pfnts.backbones.embedded.loss import training_loss
+from pfnts.backbones.embedded.minibatches import Minibatch, draw_minibatches
+from pfnts.backbones.embedded.model import Architecture, CausalPFN, quantile_levels
+from pfnts.backbones.embedded.pretraining import pretrain
+from pfnts.backbones.embedded.prior import Tables, draw_tables
+from pfnts.backbones.embedded.recipe import Recipe
 from pfnts.backbones.embedded.regressions import base_predictions_of
+from pfnts.backbones.embedded.steps import compile_parts
 from pfnts.experiments.training_scores import training_scores
 
 TINY = Architecture(cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, keys=1, layers=1)
@@ -49,17 +56,16 @@ def stored(out: Path) -> dict[str, object]:
 
 @pytest.mark.usefixtures("clock")
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
-    tables = pretraining.draw_tables(64, 64, 3, rng=DeviceRng(77), groups=16)
-    minibatch = pretraining.Minibatch.of(tables, asked=32, known=16, together=False)
+    tables = draw_tables(64, 64, 3, rng=DeviceRng(77), groups=16)
+    minibatch = Minibatch.of(tables, asked=32, known=16, together=False)
+    identity = DeviceRng(1).normal(64, 3, TINY.identity)
     torch.manual_seed(RECIPE.seed)
     fresh = CausalPFN(TINY)
     rows: list[dict[str, object]] = []
     score = partial(training_scores, draws=1, sizes=(16,))
     trained = pretrain(tmp_path, RECIPE, architecture=TINY, score=score, report=rows.append, report_every=30)
     with torch.no_grad():
-        before, after = (
-            float(pretraining.training_loss(network, minibatch, DeviceRng(1))) for network in (fresh, trained)
-        )
+        before, after = (float(training_loss(network, minibatch, identity)) for network in (fresh, trained))
     assert after < 0.9 * before
     assert [row["step"] for row in rows] == [20, 50, 80]
     assert rows[-1]["loss"] < rows[0]["loss"]
@@ -87,7 +93,7 @@ def test_checkpoint_restores_weights_and_optimisers(tmp_path: Path) -> None:
     trained = pretrain(tmp_path, RECIPE, architecture=TINY, stop_after=3)
     network = CausalPFN(TINY)
     optimisers = pretraining.make_optimisers(network, RECIPE)
-    assert pretraining.load_checkpoint(tmp_path, network, optimisers).step == 3
+    assert load_checkpoint(tmp_path, network, optimisers).step == 3
     for name, tensor in trained.state_dict().items():
         assert torch.equal(network.state_dict()[name], tensor)
     assert optimisers[0].state
@@ -119,7 +125,7 @@ def test_learning_rate_rises_and_falls_to_nothing() -> None:
 def test_loss_is_that_of_hand_computed_predictions() -> None:
     # Squared error 4 in units of signal 1; pinball of the median 0.5 * |3 - 1| / 2, in units of scale 2; the
     # likelihood of an error of 2 under a standard deviation of 2.
-    loss = pretraining.loss_of(
+    loss = losses.loss_of(
         mean=torch.tensor([[2.0]]),
         quantiles=torch.tensor([[[1.0]]]),
         log_sd=torch.tensor([[math.log(2.0)]]),
@@ -129,7 +135,7 @@ def test_loss_is_that_of_hand_computed_predictions() -> None:
         signal=torch.tensor([[1.0]]),
     )
     surprise = math.log(2.0) + 0.5
-    assert float(loss) == pytest.approx(4.0 + 0.5 + pretraining.SPREAD_WEIGHT * surprise)
+    assert float(loss) == pytest.approx(4.0 + 0.5 + losses.SPREAD_WEIGHT * surprise)
 
 
 def loss(*, quantiles: torch.Tensor, log_sd: float = 0.0, means: torch.Tensor | None = None) -> float:
@@ -138,11 +144,11 @@ def loss(*, quantiles: torch.Tensor, log_sd: float = 0.0, means: torch.Tensor | 
     true = torch.zeros(1, 1) if means is None else means
     zero, one = torch.zeros_like(true), torch.ones(1, 1)
     targets = torch.randn(4000, *true.shape, generator=generator)
-    return float(pretraining.loss_of(zero, quantiles, zero + log_sd, true, targets, one, one))
+    return float(losses.loss_of(zero, quantiles, zero + log_sd, true, targets, one, one))
 
 
 def test_true_quantiles_have_the_least_loss() -> None:
-    level = pretraining.quantile_levels(99)
+    level = quantile_levels(99)
     assert level[0] == pytest.approx(0.01)
     assert level[49] == pytest.approx(0.5)
     true = torch.special.ndtri(level)[None, None]
@@ -162,20 +168,18 @@ def test_minibatches_are_normalised_as_histories_are_in_use(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[int, int, int, bool]] = []
-    of = pretraining.Minibatch.of
+    of = Minibatch.of
 
-    def noted(
-        tables: pretraining.Tables, *, asked_: int, known: int, together: bool
-    ) -> pretraining.Minibatch:
+    def noted(tables: Tables, *, asked_: int, known: int, together: bool) -> Minibatch:
         asked.append((tables.X.shape[1], asked_, known, together))
         return of(tables, asked=asked_, known=known, together=together)
 
     monkeypatch.setattr(
-        pretraining.Minibatch, "of", staticmethod(lambda t, *, asked, **rest: noted(t, asked_=asked, **rest))
+        Minibatch, "of", staticmethod(lambda t, *, asked, **rest: noted(t, asked_=asked, **rest))
     )
     for lengths in ((0,), (64,), (256,)):
         recipe = replace(RECIPE, lengths=lengths, length_weights=(1.0,))
-        pretraining.draw_minibatches(recipe, DeviceRng(seed))
+        draw_minibatches(recipe, DeviceRng(seed))
     for rows, queries, known, together in asked:
         if together:
             assert known == rows - queries < 32
@@ -195,7 +199,7 @@ def test_held_out_scores_know_a_trained_network_from_a_fresh_one(small_network: 
 def test_every_table_is_used_as_often_as_the_recipe_says() -> None:
     recipe = replace(RECIPE, steps_per_draw=4, uses=3, shapes_at_once=1)
     seen = Counter(
-        id(minibatch) for minibatch in islice(pretraining.minibatches(recipe, DeviceRng(0), Progress()), 12)
+        id(minibatch) for minibatch in islice(minibatches.minibatches(recipe, DeviceRng(0), Progress()), 12)
     )
     assert sorted(seen.values()) == [3, 3, 3, 3]
 
@@ -204,9 +208,9 @@ def test_every_table_is_used_as_often_as_the_recipe_says() -> None:
 def test_base_predictions_of_a_minibatch_are_those_of_its_own_tables(
     together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = pretraining.draw_tables(8, 20, 3, rng=DeviceRng(1), groups=2)
-    monkeypatch.setattr(pretraining, "MATRICES", 3 * 24**2)  # regressions of three tables at a time
-    whole = pretraining.Minibatch.of(tables, asked=4, known=8, together=together)
+    tables = draw_tables(8, 20, 3, rng=DeviceRng(1), groups=2)
+    monkeypatch.setattr(minibatches, "MATRICES", 3 * 24**2)  # regressions of three tables at a time
+    whole = Minibatch.of(tables, asked=4, known=8, together=together)
     for minibatch in whole.parts(4):
         expected = base_predictions_of(minibatch.X, minibatch.y, asked=4 if together else 1)
         torch.testing.assert_close(minibatch.base_predictions, expected, atol=1e-4, rtol=1e-4)
@@ -217,8 +221,27 @@ def test_base_predictions_of_a_minibatch_are_those_of_its_own_tables(
 def test_compiled_parts_give_the_same_loss(together: bool) -> None:
     network = CausalPFN(TINY)
     compiled = copy.deepcopy(network)
-    pretraining.compile_parts(compiled, backend="eager")
-    tables = pretraining.draw_tables(8, 20, 3, rng=DeviceRng(1), groups=2)
-    minibatch = pretraining.Minibatch.of(tables, asked=4, known=8, together=together)
-    one, other = (pretraining.training_loss(net, minibatch, DeviceRng(2)) for net in (network, compiled))
+    compile_parts(compiled, backend="eager")
+    tables = draw_tables(8, 20, 3, rng=DeviceRng(1), groups=2)
+    minibatch = Minibatch.of(tables, asked=4, known=8, together=together)
+    identity = DeviceRng(2).normal(8, 3, TINY.identity)
+    one, other = (training_loss(net, minibatch, identity) for net in (network, compiled))
     torch.testing.assert_close(one, other)
+
+
+def test_every_minibatch_has_one_of_the_shapes_that_are_recorded() -> None:
+    recipe = replace(
+        RECIPE, lengths=(0, 64, 256), length_weights=(1.0,) * 3, widths=(3, 5), width_weights=(1.0,) * 2
+    )
+    shapes = set(recipe.shapes())
+    seen = {minibatch.shape for seed in range(12) for minibatch in draw_minibatches(recipe, DeviceRng(seed))}
+    assert len(seen) > 5
+    assert seen <= shapes
+    for shape in seen:
+        assert Minibatch.noise(shape, rng=DeviceRng(0)).shape == shape
+
+
+def test_long_tables_are_as_narrow_as_histories_in_use() -> None:
+    recipe = Recipe()
+    assert max(recipe.widths_of(8192)) == 40
+    assert max(recipe.widths_of(256)) == 100

@@ -18,8 +18,7 @@ from pfnts.backbones.checks import check_question
 from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
-from pfnts.backbones.embedded.pretraining import quantile_levels
+from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, quantile_levels
 
 if TYPE_CHECKING:
     from pfnts.backbones.embedded.sequence import EmbeddedSequence

@@ -53,7 +53,8 @@ def load_checkpoint(out: Path, network: nn.Module, optimisers: list[torch.optim.
         for name, value in state.items():
             which, index, key = name.split(".", 2)
             if int(which) == o:
-                optimiser.state[params[int(index)]][key] = value.float()
+                found = optimiser.state[params[int(index)]].setdefault(key, torch.empty_like(value).float())
+                found.copy_(value)  # in place: recorded graphs know where it lies
     return Progress(**json.loads((out / "progress.json").read_text())["progress"])
 
 

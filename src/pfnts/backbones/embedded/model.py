@@ -366,3 +366,8 @@ class Head(nn.Module):
         out = out + (trust * base_predictions).sum(-1, keepdim=True)
         log_sd = spread[..., 0] - 1 + (spread[..., 1:] * base_predictions[..., -NOTES:]).sum(-1)
         return out[..., 0], out[..., 1:], log_sd.clamp(*LOG_SD)
+
+
+def quantile_levels(count: int, *, device: str | torch.device = "cpu") -> Tensor:
+    """Levels at which the network gives quantiles."""
+    return torch.arange(1, count + 1, device=device) / (count + 1)

@@ -21,7 +21,7 @@ class Muon(torch.optim.Optimizer):
     matrices
         Parameters with two dimensions.
     lr
-        Learning rate.
+        Learning rate; a tensor where steps are recorded as a CUDA graph.
     momentum
         How much of the running mean of gradients is kept at a step.
     weight_decay
@@ -32,7 +32,7 @@ class Muon(torch.optim.Optimizer):
         self,
         matrices: Iterable[nn.Parameter],
         *,
-        lr: float,
+        lr: float | Tensor,
         momentum: float = 0.95,
         weight_decay: float = 0.01,
     ) -> None:
@@ -54,7 +54,7 @@ class Muon(torch.optim.Optimizer):
             direction = orthogonalise(torch.stack(ahead))
             rate = group["lr"] * 0.2 * max(params[0].shape) ** 0.5
             torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(params, list(direction.to(params[0].dtype).unbind()), alpha=-rate)
+            torch._foreach_sub_(params, list((rate * direction.to(params[0].dtype)).unbind()))
 
 
 def orthogonalise(G: Tensor, *, rounds: int = 5) -> Tensor:
