@@ -16,7 +16,7 @@ from pfnts.backbones.embedded.device_rng import DeviceRng
 
 def draw_function(X: Tensor, *, rng: DeviceRng) -> Tensor:
     """Evaluate one random function per table, all of one family, sometimes with a second one added."""
-    if rng.chance(0.17):  # every column counts, and nothing else
+    if rng.chance(0.13):  # every column counts, and nothing else
         return standardise(linear(X, torch.ones_like(X[:, 0]), rng))
     value = standardise(_family(rng)(X, draw_relevant(X, rng=rng), rng))
     if rng.chance(0.35):

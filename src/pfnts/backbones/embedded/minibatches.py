@@ -78,7 +78,8 @@ class Minibatch:
     @property
     def shape(self) -> Shape:
         """Its shape."""
-        return Shape(*self.X.shape, self.mean.shape[1], self.together)
+        batch, rows, features = self.X.shape
+        return Shape(batch, rows, features, self.mean.shape[1], self.together)
 
     def tensors(self) -> list[Tensor]:
         """All that is known of its tables."""

@@ -7,7 +7,6 @@ the tables the reward says whether a class was named rightly (`classes`).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -49,7 +48,7 @@ def draw_tables(
 
 def draw_group(batch: int, rows: int, features: int, *, rng: DeviceRng, draws: int) -> Tables:
     """Draw histories that share the family of functions, the number of arms and how they were collected."""
-    kind = rng.choice([0.6, 0.22, 0.13, 0.05])
+    kind = rng.choice([0.63, 0.25, 0.09, 0.03])
     if kind == 1:
         shown, chance = draw_classes(batch, rows, features, rng=rng)
         value = chance
@@ -99,7 +98,7 @@ def draw_rarities(
     if rng.chance(0.5) and not noise:
         shown, value = draw_values(batch, rows, features, rng=rng)
         rate = draw_rates(batch, 1, rng=rng, rare=0.5).clamp(1e-4, 1 - 1e-4)
-        effect = torch.exp(math.log(0.05) + rng.uniform(batch, 1) * math.log(40))
+        effect = 0.1 + 1.4 * rng.uniform(batch, 1)
         return shown, value, Share(torch.sigmoid(torch.logit(rate) + effect * value), 1)
     arms = rng.integer(2, min(8, features - 1)) if features >= 3 and rng.chance(0.4) else 0
     shown, _ = draw_inputs(batch, rows, features - arms, rng=rng)

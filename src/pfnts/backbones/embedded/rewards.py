@@ -38,7 +38,7 @@ def draw_reward(value: Tensor, X: Tensor, *, rng: DeviceRng) -> Reward:
 
 @dataclass(frozen=True)
 class Noisy:
-    """The worth itself, with noise from none to ten times the signal, even or not, heavy tailed or not."""
+    """The worth itself, with noise from none to three times the signal, even or not, heavy tailed or not."""
 
     mean: Tensor
     scale: Tensor
@@ -48,9 +48,9 @@ class Noisy:
     def draw(value: Tensor, X: Tensor, *, heavy: bool, rng: DeviceRng) -> Noisy:
         """Draw the noise's size, (B, n)."""
         batch = len(value)
-        size = torch.exp(rng.uniform(batch, 1) * math.log(300) - math.log(100))
-        size = torch.where(rng.uniform(batch, 1) < 0.15, 1 + 9 * rng.uniform(batch, 1) ** 2, size)
-        size = size * (rng.uniform(batch, 1) > 0.04)
+        size = torch.exp(rng.uniform(batch, 1) * math.log(300) - math.log(100)) * (
+            rng.uniform(batch, 1) > 0.04
+        )
         driver = standardise(X[..., 0].clamp(-4, 4))
         strength = rng.normal(batch, 1) * 0.6 * (rng.uniform(batch, 1) < 0.25)
         return Noisy(value, size * torch.exp(strength * driver), heavy)
