@@ -176,20 +176,21 @@ class Schema:
     def _arranged(self, table: Table) -> list[Any]:
         """Give the table's columns in the schema's order."""
         names = [column.name for column in self.columns]
+        given = dict(zip(table.names, table.columns, strict=True))
         if table.positional and not self.positional:
             raise ValueError(
                 f"context must name its columns, which are {shown(names)}, got {len(table.names)} values "
                 "without names; give a mapping, such as dict(zip(names, values)), or a frame"
             )
-        if len(table.names) != len(names) or any(name not in table for name in names):
-            lacking = [name for name in names if name not in table]
+        if given.keys() != set(names):
+            lacking = [name for name in names if name not in given]
             unknown = sorted(set(table.names) - set(names))
             raise ValueError(
                 f"context must have the {len(names)} columns {shown(names)}, got {len(table.names)}: "
                 f"it lacks {shown(lacking)}, unknown are {shown(unknown)}; give None or NaN for a missing "
                 "value, leave out what is not a feature"
             )
-        return [table[name] for name in names]
+        return [given[name] for name in names]
 
     def _checked(self, array: NDArray[Any]) -> Matrix:
         """Pass a float array through: the path every simulated round takes."""
