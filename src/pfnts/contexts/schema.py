@@ -204,3 +204,17 @@ class Schema:
             for j, column in enumerate(self.columns):
                 column.encode(encoded[:, j])  # names row and column
         return encoded
+
+
+def encoded(contexts: Any, schema: Schema | None) -> tuple[Matrix, Schema]:
+    """Encode contexts as (n, width), by a schema that learns their categories or by one inferred from them.
+
+    Examples
+    --------
+    >>> X, schema = encoded([{"age": 41}, {"age": None}], None)
+    >>> schema.features, X.ravel()
+    (('age',), array([41., nan]))
+    """
+    table = read(contexts)
+    schema = Schema.infer(table) if schema is None else schema.extended(table)
+    return schema.encode(table), schema

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pfnts.contexts import Schema, plain
 from pfnts.events import History, Label
 from pfnts.events.event import LARGEST_REWARD, Context
+from pfnts.policies.rewards import REWARDS, Rewards
 
 Arms: TypeAlias = int | Sequence[Label] | Mapping[Label, Any] | None
 """Number of arms, their labels, or labels to features; None where decisions bring their own candidates."""
@@ -108,7 +109,7 @@ def check_eligible(eligible: ArrayLike | None, arms: Sequence[Label], n: int) ->
     return np.broadcast_to(mask, (n, len(arms)))
 
 
-def check_reward(value: Any) -> float:
+def check_reward(value: Any, rewards: Rewards = REWARDS) -> float:
     """Return a reward as a float, or complain: numbers and booleans only, finite, at most 1e100 in size."""
     number = value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value
     reward = float("nan")
@@ -120,6 +121,12 @@ def check_reward(value: Any) -> float:
     if not abs(reward) <= LARGEST_REWARD:
         most = f"{LARGEST_REWARD:g}"
         raise ValueError(f"reward must be a finite number of at most {most} in size, got {_shown(value)}")
+    if rewards.range is not None and not rewards.range[0] <= reward <= rewards.range[1]:
+        low, high = rewards.range
+        raise ValueError(
+            f"reward must be from {low:g} to {high:g}, the range that was given, got {reward:g}; "
+            "make the policy with a wider range"
+        )
     return reward
 
 

@@ -12,23 +12,27 @@ from numpy.typing import ArrayLike
 
 from pfnts.contexts import Schema, plain, plain_rows
 from pfnts.contexts.values import shown
-from pfnts.events import ArmAdded, ArmRemoved, Decided, Label, Observed, Rewarded
+from pfnts.events import ActionSet, ArmAdded, ArmRemoved, Decided, Label, Observed, Rewarded
+from pfnts.events.event import Encoded
 from pfnts.policies.arguments import (
     Arms,
     check_arms,
+    check_eligible,
     check_features,
     check_id,
     check_label,
+    check_reward,
     check_schema,
     listed,
     restored_on_error,
 )
 from pfnts.policies.deciding import Decider
-from pfnts.policies.decision import Decision
+from pfnts.policies.decision import Decision, Mask
 from pfnts.policies.explaining import explanation
 from pfnts.policies.explanation import Explanation
 from pfnts.policies.importing import Columns, imported_rows
 from pfnts.policies.prefetch import PrefetchCache
+from pfnts.policies.rows import Rows
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import AnyPosterior
 
@@ -151,10 +155,14 @@ class Policy(Decider):
 
         For those who must store the event before they act on it; `append` it then.
         """
-        with self._lock:
-            rows = self._encode(context).expect(single=True)
-            id = check_id(id, self._fold())
-            [decision], [event] = self._decide(rows, self._offer(candidates), eligible, rng=rng, id=id)
+        with self._lock, restored_on_error(rng):
+            history = self._fold()
+            rows = Rows.of(context, history.schema, single=True)
+            if id is not None:
+                check_id(id, history)
+            arms = self._actions(candidates)
+            masks = check_eligible(eligible, arms.labels, 1)
+            [decision], [event] = self._decide(rows, arms, masks, rng=rng, id=id)
             return decision, event
 
     def decide_batch(
@@ -172,10 +180,11 @@ class Policy(Decider):
             Mask (K,) of the arms that may be chosen, or (n, K).
         """
         with self._lock, restored_on_error(rng):
-            rows = self._encode(contexts).expect(single=False)
-            if self._in_turn:
-                return self._decide_in_turn(rows, eligible, rng=rng)
-            decisions, events = self._decide(rows, self._offer(None), eligible, rng=rng)
+            rows, arms = Rows.of(contexts, self._fold().schema, single=False), self._actions(None)
+            masks = check_eligible(eligible, arms.labels, len(rows.X))
+            if self._rewards.budget is not None:
+                return self._decide_in_turn(rows, arms, masks, rng=rng)
+            decisions, events = self._decide(rows, arms, masks, rng=rng)
             self._events += events  # all or none: a list is extended in one step
             return decisions
 
@@ -244,18 +253,18 @@ class Policy(Decider):
         """
         roles = Columns(action, reward, propensity, cluster, time, context)
         with self._lock:
-            events = imported_rows(log, roles, self._fold(), label=self._label, reward=self._checked)
+            events = imported_rows(log, roles, self._fold(), label=self._label, rewards=self._rewards)
             self._events += events  # all or none: a list is extended in one step
             return len(events)
 
-    def posterior(self, contexts: Any) -> AnyPosterior:
+    def posterior(self, contexts: Any, *, candidates: Any = None) -> AnyPosterior:
         """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
 
-        A TypeError where the policy has none.
+        It is of all arms, or of all ``candidates`` where these are given. A TypeError where there is none.
         """
         with self._lock:
-            rows = self._encode(contexts)
-            posterior = self._posterior_at(rows.X)
+            rows = Rows.of(contexts, self._fold().schema)
+            posterior = self._posterior_at(rows.X, candidates)
             return posterior[0] if rows.single else posterior
 
     def explain(self, context: Any, *, rows: int = 5, level: float = 0.9) -> Explanation:
@@ -285,14 +294,14 @@ class Policy(Decider):
         ('new', SimilarRow(context={'age': 60}, reward=60.0, distance=0.12, speaks_for=True))
         """
         with self._lock:
-            given = self._encode(context).expect(single=True)
             history = self._fold()
+            given = Rows.of(context, history.schema, single=True)
             return explanation(
                 given,
                 self._posterior_at,
                 history,
                 self._events,
-                less=self._less(self._offer(None).actions),
+                less=self._less(self._actions(None)),
                 rows=rows,
                 level=level,
             )
@@ -303,7 +312,7 @@ class Policy(Decider):
         Decisions are the same with and without it. The announcement replaces the one before.
         """
         with self._lock:
-            self._prefetched = PrefetchCache(self._encode(contexts).X)
+            self._prefetched = PrefetchCache(Rows.of(contexts, self._fold().schema).X)
 
     def add_arm(self, arm: Label, features: Any = None) -> None:
         """Add an arm at the end; it begins with its warm-up, even if its label belonged to a removed arm.
@@ -316,6 +325,7 @@ class Policy(Decider):
             What is known of it, where arms have features; it is judged by them from the first round on.
         """
         with self._lock:
+            self._rewards.costs([arm])  # where arms have costs, its own must be among them
             known = None if features is None else plain(features)
             self.append([ArmAdded(check_label(arm), known)])
 
@@ -324,8 +334,23 @@ class Policy(Decider):
         with self._lock:
             self.append([ArmRemoved(self._label(arm))])
 
+    def _decide_in_turn(self, rows: Rows, arms: ActionSet, masks: Mask, *, rng: Generator) -> list[Decision]:
+        """Decide row after row, each as the log stands then; all or none."""
+        before, decisions = len(self._events), []
+        try:
+            for i in range(len(rows.X)):
+                one = slice(i, i + 1)
+                [decision], [event] = self._decide(rows.part(one), arms, masks[one], rng=rng)
+                self._events.append(event)
+                decisions.append(decision)
+        except BaseException:
+            del self._events[before:]
+            self._history = None  # it may have folded some of them
+            raise
+        return decisions
+
     def _reward(self, decision: Decision | str, reward: Any) -> Outcome:
-        value = self._checked(reward)
+        value = check_reward(reward, self._rewards)
         id = decision.id if isinstance(decision, Decision) else decision
         status, chosen = self._fold().status(id), self._fold().chosen(id)
         if isinstance(decision, Decision) and chosen not in (None, decision.arm):
@@ -343,13 +368,13 @@ class Policy(Decider):
         return "learned"
 
     def _observe_rows(self, contexts: Any, arm: Any, features: Any, reward: Any) -> Outcome | list[Outcome]:
-        rows = self._encode(contexts)
+        rows = Rows.of(contexts, self._fold().schema)
         if features is not None and arm is not None:
             raise ValueError(f"arm and features must not both be given, got {arm!r} and {shown(features)}")
         if features is not None:
-            offer = self._offer([features] if rows.single else features)
-            labels: list[Any] = [None] * len(offer.labels)
-            brought = plain_rows(offer.candidates)
+            chosen = self._actions([features] if rows.single else features)
+            labels: list[Any] = [None] * len(chosen)
+            brought = plain_rows(chosen.candidates)
         else:
             labels = [self._label(label) for label in ([arm] if rows.single else listed("arm", arm))]
         values = [reward] if rows.single else listed("reward", reward)
@@ -359,10 +384,16 @@ class Policy(Decider):
                 f"{len(rows.X)}, {len(labels)} and {len(values)}"
             )
         events = []
-        for i, (label, value) in enumerate(zip(labels, map(self._checked, values), strict=True)):
-            event = Observed(context=rows.plain(i), arm=label, value=value, encoded=rows.encoded(i))
+        for i, label in enumerate(labels):
+            event = Observed(
+                context=rows.contexts[i],
+                arm=label,
+                value=check_reward(values[i], self._rewards),
+                encoded=Encoded(rows.X[i], rows.schema),
+            )
             if features is not None:
-                event = replace(event, features=brought[i], encoded=offer.encoded(rows.encoded(i), i))
+                known = Encoded(rows.X[i], rows.schema, chosen.features[i], chosen.arm_schema)
+                event = replace(event, features=brought[i], encoded=known)
             events.append(event)
         self._events += events
         return "learned" if rows.single else ["learned"] * len(events)

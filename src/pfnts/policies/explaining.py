@@ -87,7 +87,7 @@ def explanation(
                 effect = 0.0  # averages are not exact
             effects.append(ColumnEffect(column.name, value, effect, overturned))
     effects.sort(key=lambda found: -abs(found.effect))
-    return Explanation(given.plain(0), level, tuple(arms), tuple(effects), len(replacing))
+    return Explanation(given.contexts[0], level, tuple(arms), tuple(effects), len(replacing))
 
 
 def _nearest(
@@ -140,7 +140,7 @@ def _leads(
 
 def _values(given: Rows) -> list[Any]:
     """Values of the context as given, in the order of the schema's columns."""
-    table = read(given.plain(0))
+    table = read(given.contexts[0])
     return [table[column.name][0] for column in given.schema.columns]
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from pfnts.contexts import Schema
 from pfnts.events import Label
-from pfnts.policies import rules
-from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.ensembles import BoostingSettings, Ensemble, check_positive, fit_boosted, fit_forest
 from pfnts.policies.leaf_statistics import Indices
 from pfnts.policies.memory import Memory
@@ -64,9 +63,6 @@ class EnsembleTS(RefittingPolicy[Ensemble]):
         if self._layout == "joint":
             return self._with_arm(X, arms), rewards
         return X[arms == arm], rewards[arms == arm]
-
-    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
-        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
 
     def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
         mean, variance = np.empty((2, len(X), len(arms)))

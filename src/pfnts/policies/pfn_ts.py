@@ -20,18 +20,19 @@ from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
 from pfnts.contexts import Schema
 from pfnts.events import ActionSet
-from pfnts.policies import rules
 from pfnts.policies.arguments import Arms
+from pfnts.policies.base import Policy
 from pfnts.policies.corners import bounded
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
 from pfnts.policies.memory import MEMORY, Memory
-from pfnts.policies.pricing import PricedPolicy
+from pfnts.policies.pricing import Deductions
 from pfnts.policies.rewards import REWARDS, Rewards
+from pfnts.policies.rules import thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import AnyPosterior, Estimator
 
 
-class PFNTS(PricedPolicy):
+class PFNTS(Policy):
     """Thompson sampling whose posterior is read off what a prediction model says about the history.
 
     Parameters
@@ -103,9 +104,11 @@ class PFNTS(PricedPolicy):
             arms,
             traffic=traffic,
             schema=schema,
-            rewards=rewards,
             arm_schema=None if self._features is None else self._features.schema,
         )
+        self.judges_features = self._features is not None
+        self._rewards, self._deductions = rewards, Deductions(rewards)
+        rewards.costs(self._first_arms)
         self._backbone = backbones.load(backbone)
         self._named = backbone if backbone in backbones.names() else None
         self._estimator = (
@@ -123,7 +126,7 @@ class PFNTS(PricedPolicy):
         )
         if not 0 <= self._exploration < np.inf:
             raise ValueError(f"exploration must be a finite number from 0 on, got {exploration}")
-        self.rule: Reason = "thompson" if self._exploration else "greedy"  # type: ignore[misc]
+        self.rule: Reason = "thompson" if self._exploration else "greedy"
         self._memory = memory
 
     @property
@@ -145,27 +148,6 @@ class PFNTS(PricedPolicy):
     def exploration(self) -> float:
         """Factor on the posterior's standard deviations when an arm is drawn."""
         return self._exploration
-
-    def posterior(self, contexts: Any, *, candidates: Any = None) -> AnyPosterior:
-        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
-
-        It is honest: decisions are drawn from it with its standard deviations times ``exploration``. It is of
-        all arms, or of all ``candidates`` where these are given, however many there are.
-        """
-        if candidates is None:
-            return super().posterior(contexts)
-        with self._lock:
-            rows = self._encode(contexts)
-            posterior = self._posterior_at(rows.X, self._offer(candidates).actions)
-            return posterior[0] if rows.single else posterior
-
-    def _posterior_at(self, X: Matrix, arms: ActionSet | None = None) -> AnyPosterior:
-        history = self._fold()
-        if history.size < FIRST_POSTERIOR:
-            raise ValueError(f"posterior needs at least {FIRST_POSTERIOR} rewards, update the policy first")
-        arms = self._offer(None).actions if arms is None else arms
-        self._model(X.shape[1], arms.features.shape[1])
-        return self._posterior(X, arms)
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -205,16 +187,52 @@ class PFNTS(PricedPolicy):
     # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
 
     def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
-        shortlist, less = self._shortlist(arms), self._less(arms)
-        if shortlist is None:
-            return rules.thompson(
-                self._posterior(X, arms), eligible, uniforms, exploration=self._exploration, less=less
-            )
+        less = self._less(arms)
+        if self._many(arms):
+            return self._choose_among_many(X, arms, eligible, uniforms, less)
+        posterior = self._posterior(X, arms)
+        return thompson(posterior, eligible, uniforms, exploration=self._exploration, less=less)
+
+    def _posterior(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
+        posterior = self._ask(X, arms)
+        if self._rewards.range is None:
+            return posterior
+        return bounded(posterior, X, arms, self._fold(), self._rewards.range)
+
+    def _ask(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
+        """One prediction, and what the estimator reads off it, (q, K); announced contexts share one."""
+        if self._prefetched is None or arms.candidates is not None:  # candidates will not come again
+            return self._joined(self._models.posteriors(X, arms, self._estimator))
+        versions = {arm: self._models.version(arm) for arm in arms}
+        places = {arm: place for place, arm in enumerate(arms)}
+        # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
+        ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
+
+        def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
+            return self._models.posteriors(X, arms.take([places[arm] for arm in stale]), self._estimator)
+
+        return self._joined(list(self._ahead(X, versions, ask, ahead=ahead).values()))
+
+    def _joined(self, columns: list[AnyPosterior]) -> AnyPosterior:
+        coupled = self._estimator.coupled and self._models.shared
+        return join(columns, coupled=coupled, own=self._estimator.own_directions)
+
+    # Where arms have features: only a shortlist is asked about if there are many.
+
+    def _many(self, arms: ActionSet) -> bool:
+        return self._features is not None and len(arms) > self._features.shortlist
+
+    def _choose_among_many(
+        self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix, less: Vector | None
+    ) -> Choices:
+        assert self._features is not None
         less = np.zeros(len(arms)) if less is None else less
-        places = self._models.shortlist(X, arms, eligible, shortlist.shortlist, less)
-        posterior = self._join(self._models.posteriors_among(X, arms, places, self._estimator))
-        choices = rules.thompson(
-            self._in_range(posterior, X, arms),
+        places = self._models.shortlist(X, arms, eligible, self._features.shortlist, less)
+        posterior = self._joined(self._models.posteriors_among(X, arms, places, self._estimator))
+        if self._rewards.range is not None:
+            posterior = bounded(posterior, X, arms, self._fold(), self._rewards.range)
+        choices = thompson(
+            posterior,
             np.take_along_axis(eligible, places, axis=1),
             uniforms,
             exploration=self._exploration,
@@ -222,65 +240,31 @@ class PFNTS(PricedPolicy):
         )
         return choices.among(places, len(arms))
 
-    def _posterior(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
-        return self._in_range(self._modelled(X, arms), X, arms)
-
-    def _in_range(self, said: AnyPosterior, X: Matrix, arms: ActionSet) -> AnyPosterior:
-        range_ = self._rewards.range
-        return said if range_ is None else bounded(said, X, arms, self._fold(), range_)
-
-    def _modelled(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
-        def ask(places: list[int], X: Matrix) -> list[AnyPosterior]:
-            return self._models.posteriors(X, arms.take(places), self._estimator)
-
-        if arms.candidates:  # they will not come again
-            columns = ask(list(range(len(arms))), X)
-        else:
-            versions = {arm: self._models.version(arm) for arm in arms}
-            places = {arm: place for place, arm in enumerate(arms)}
-            # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
-            ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
-            found = self._ahead(
-                X, versions, lambda keys, X: ask([places[key] for key in keys], X), ahead=ahead
-            )
-            columns = list(found.values())
-        return self._join(columns)
-
-    def _join(self, columns: list[AnyPosterior]) -> AnyPosterior:
-        coupled = self._estimator.coupled and self._models.shared
-        return join(columns, coupled=coupled, own=self._estimator.own_directions)
+    def _traffic_among(self, arms: ActionSet) -> Traffic:
+        if self._features is None or not self._many(arms):
+            return self._traffic
+        return replace(self._traffic, explore=max(self._traffic.explore, self._features.explore))
 
     # What the base class wants to know.
 
+    def _n_uniforms(self, arms: ActionSet) -> int:
+        asked = self._features.shortlist if self._features and self._many(arms) else len(arms)
+        return asked + 1 + self._estimator.coupled
+
     def _less(self, arms: ActionSet) -> Vector | None:
-        if self._rewards.budget is not None and self._shortlist(arms) is not None:
+        if self._rewards.cost is None:
+            return None
+        if self._rewards.budget is not None and self._many(arms):
             raise ValueError(
                 f"budget must be for no more arms than a shortlist has, got {len(arms)} arms; choose a "
                 "longer one: encoding=Features(shortlist=...)"
             )
-        return super()._less(arms)
-
-    def _version(self, arms: ActionSet) -> Any:
-        return tuple((arm, self._models.version(arm)) for arm in arms)
-
-    def _n_uniforms(self, arms: ActionSet) -> int:
-        shortlist = self._shortlist(arms)
-        return (shortlist.shortlist if shortlist else len(arms)) + 1 + self._estimator.coupled
-
-    def _traffic_among(self, arms: ActionSet) -> Traffic:
-        shortlist = self._shortlist(arms)
-        if shortlist is None:
-            return self._traffic
-        return replace(self._traffic, explore=max(self._traffic.explore, shortlist.explore))
-
-    def _shortlist(self, arms: ActionSet) -> Features | None:
-        """The layout that says how long a shortlist is, where there are more arms than that."""
-        layout = self._features
-        return layout if layout is not None and len(arms) > layout.shortlist else None
-
-    @property
-    def _takes_candidates(self) -> bool:
-        return self._features is not None
+        return self._deductions.of(
+            arms,
+            self._fold(),
+            version=tuple((arm, self._models.version(arm)) for arm in arms),
+            means_at=lambda X: self._ask(X, arms).mean,
+        )
 
     def _cold(self, arms: ActionSet) -> Mask:
         return self._models.cold(arms)

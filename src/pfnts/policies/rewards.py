@@ -19,8 +19,6 @@ class Rewards:
 
     Examples
     --------
-    >>> Rewards(range=(0, 1)).checked(0.5)
-    0.5
     >>> Rewards(cost={"none": 0, "call": 4}, budget=(200, 1000)).costs(["none", "call"])
     array([0., 4.])
     """
@@ -61,16 +59,6 @@ class Rewards:
                     f"got {self.budget}"
                 )
             object.__setattr__(self, "budget", (total, int(rounds)))
-
-    def checked(self, reward: float) -> float:
-        """Return a reward, or complain that it lies outside the range."""
-        if self.range is not None and not self.range[0] <= reward <= self.range[1]:
-            low, high = self.range
-            raise ValueError(
-                f"reward must be from {low:g} to {high:g}, the range that was given, got {reward:g}; "
-                "make the policy with a wider range"
-            )
-        return reward
 
     def costs(self, arms: Iterable[Label]) -> Vector:
         """Cost (K,) of each arm, or a complaint about one that has none."""
