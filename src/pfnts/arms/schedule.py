@@ -38,3 +38,17 @@ def next_refresh(n: int, refresh: float) -> int:
         unit = 1 << max(0, min(6, ((following - point) // 4).bit_length() - 1))
         point = following - following % unit
     return point
+
+
+def last_refresh(n: int, refresh: float) -> int:
+    """Return the last refresh point up to n rows, of which there must be enough for one.
+
+    Examples
+    --------
+    >>> last_refresh(127, 1.5), last_refresh(128, 1.5)
+    (88, 128)
+    """
+    point = following = FIRST_POSTERIOR
+    while following <= n:
+        point, following = following, next_refresh(following, refresh)
+    return point

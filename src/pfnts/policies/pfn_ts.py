@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from pfnts import arms as arm_models
 from pfnts import backbones
 from pfnts import posterior as estimators
-from pfnts.arms import ArmModels, Change, Encoding, Features, Fixed, LayoutSelector
+from pfnts.arms import ArmModels, Change, Encoding
+from pfnts.arms.answers import join
 from pfnts.arms.forgetting import Forgetting
-from pfnts.arms.models import join
 from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
 from pfnts.contexts import Schema
@@ -94,7 +94,8 @@ class PFNTS(Policy):
         if encoding is None:
             encoding = "features" if by_features else "adaptive"
         self._selector = arm_models.selector(encoding)
-        self._features = features_of(self._selector)
+        first, *others = self._selector.candidates(n_arms=0)
+        self._features = None if others else first.by_features
         if self._features is not None and not by_features and not self._features.identity:
             raise ValueError(
                 "arms must be a mapping of labels to features where these are all that tells arms apart, "
@@ -313,12 +314,6 @@ class PFNTS(Policy):
                 stacklevel=3,
             )
         return policy
-
-
-def features_of(selector: LayoutSelector) -> Features | None:
-    """The layout that judges arms by features, if it is the one that answers."""
-    layout = selector.layout if isinstance(selector, Fixed) else None
-    return layout if isinstance(layout, Features) else None
 
 
 def default_estimator(backbone: Backbone) -> Estimator:
