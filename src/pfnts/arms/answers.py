@@ -24,7 +24,7 @@ def posteriors(
     rows: Array,
     numbers: NDArray[np.int64],
     *,
-    n_arms: int,
+    q: int,
     backbone: Backbone,
     estimator: Estimator,
 ) -> list[AnyPosterior | None]:
@@ -34,16 +34,13 @@ def posteriors(
     ----------
     sequences
         The layout that answers.
-    rows
-        Contexts and features of arms, (K q, P + A), arm by arm.
-    numbers
-        Arm of each row, (K q,).
-    n_arms
-        Arms K; the i-th row of each is at the same context, which need not be that of their j-th.
+    rows, numbers
+        Contexts with features of arms (K q, P + A), and arms (K q,), arm by arm.
+    q
+        Contexts.
     backbone, estimator
         Who is asked, and who says what to ask.
     """
-    q = len(rows) // n_arms
     queries = sequences.features(rows, numbers)
     models = [sequences.of(arm) for arm in numbers[::q].tolist()]
     parts = [slice(start, start + q) for start in range(0, len(rows), q)]

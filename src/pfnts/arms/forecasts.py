@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfnts.arms.sequences import ArmHistory
-from pfnts.backbones.base import Backbone, PredictiveSequence, Question
+from pfnts.backbones.base import Backbone, Question
 from pfnts.posterior.base import Array
 from pfnts.scores import crps
 
@@ -24,27 +24,26 @@ class Forecast:
     """Place of the layout among the candidates."""
     number: int
     """The row's place in the history."""
-    sequence: PredictiveSequence
+    model: ArmHistory
     size: int
-    """Rows of the sequence that the forecast rests on."""
+    """Rows of the model that the forecast rests on: a refresh point."""
     row: Array
     """(F,)"""
     reward: float
 
-    @classmethod
-    def of(cls, model: ArmHistory, row: Array, reward: float, *, number: int, layout: int = 0) -> Forecast:
-        """What a model that has reached a refresh point says of a row (F,)."""
-        assert model.sequence is not None
-        return cls(layout, number, model.sequence, model.version, row, reward)
-
 
 def scored(forecasts: Iterable[Forecast], backbone: Backbone) -> list[tuple[list[Forecast], Array]]:
-    """CRPS (m,) of forecasts, those of one sequence and size together; all from one call of the model."""
+    """CRPS (m,) of forecasts, those of one model and size together; all from one call of the model."""
     groups: dict[tuple[int, int], list[Forecast]] = {}
     for forecast in forecasts:
-        groups.setdefault((id(forecast.sequence), forecast.size), []).append(forecast)
+        groups.setdefault((id(forecast.model), forecast.size), []).append(forecast)
     questions = [
-        Question(group[0].sequence, np.stack([f.row for f in group]), (group[0].size,), _LEVELS)
+        Question(
+            group[0].model.sequence,  # type: ignore[arg-type]
+            np.stack([f.row for f in group]),
+            (group[0].size,),
+            _LEVELS,
+        )
         for group in groups.values()
     ]
     answers = backbone.predict(questions) if questions else []

@@ -171,10 +171,24 @@ class ArmModels:
                 first = min(first, int(places[refresh]))
         return first
 
-    def posteriors(self, X: Array, arms: ActionSet, estimator: Estimator) -> list[AnyPosterior]:
-        """Posterior of each arm's mean reward at contexts ``X`` (q, P), arrays (q,), from one prediction."""
-        numbers = np.repeat(np.asarray(arms.numbers, dtype=np.int64), len(X))
-        return self._posteriors(arms.rows(X), numbers, len(arms), estimator)
+    def posteriors(
+        self, X: Array, arms: ActionSet, estimator: Estimator, *, places: _Numbers | None = None
+    ) -> list[AnyPosterior]:
+        """Posterior of each arm's mean reward at contexts ``X`` (q, P), arrays (q,), from one prediction.
+
+        Where ``places`` (q, S) are given, of the S arms at these positions: others at each context.
+        """
+        numbers = np.asarray(arms.numbers, dtype=np.int64)
+        if places is None:
+            rows, numbers = arms.rows(X), np.repeat(numbers, len(X))
+        else:
+            some = np.broadcast_to(X, (*places.T.shape, X.shape[1]))
+            rows = np.concatenate([some, arms.features[places.T]], axis=2).reshape(places.size, -1)
+            numbers = numbers[places.T].ravel()
+        found = answers.posteriors(
+            self._answering, rows, numbers, q=len(X), backbone=self._backbone, estimator=estimator
+        )
+        return [answers.stand_in(self._pooled(), len(X)) if one is None else one for one in found]
 
     def shortlist(
         self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], size: int, less: Array
@@ -191,24 +205,6 @@ class ArmModels:
                 for x, allowed in zip(X, eligible, strict=True)
             ]
         )
-
-    def posteriors_among(
-        self, X: Array, arms: ActionSet, places: _Numbers, estimator: Estimator
-    ) -> list[AnyPosterior]:
-        """Posteriors (q,) at contexts ``X`` (q, P), one for each of the S arms at ``places`` (q, S)."""
-        features = arms.features[places.T]  # (S, q, A)
-        rows = np.concatenate([np.broadcast_to(X, (*places.T.shape, X.shape[1])), features], axis=2)
-        numbers = np.asarray(arms.numbers, dtype=np.int64)[places.T].ravel()
-        return self._posteriors(rows.reshape(len(numbers), -1), numbers, len(places.T), estimator)
-
-    def _posteriors(
-        self, rows: Array, numbers: _Numbers, n_arms: int, estimator: Estimator
-    ) -> list[AnyPosterior]:
-        found = answers.posteriors(
-            self._answering, rows, numbers, n_arms=n_arms, backbone=self._backbone, estimator=estimator
-        )
-        q = len(rows) // n_arms
-        return [answers.stand_in(self._pooled(), q) if one is None else one for one in found]
 
     def _fit(self) -> RidgeScores:
         """The ridge regression on the rows that the posterior rests on."""
@@ -249,7 +245,7 @@ class ArmModels:
         models = [self._grown[place].of(arm) for place in rows]
         if all(model.version for model in models):
             self._forecasts += [
-                Forecast.of(model, row, reward, number=self.size, layout=place)
+                Forecast(place, self.size, model, model.version, row, reward)
                 for model, (place, row) in zip(models, rows.items(), strict=True)
             ]
             if len(self._forecasts) >= _SCORED_AT_ONCE * len(models):
@@ -294,7 +290,8 @@ class ArmModels:
         arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
         features = alone.features(history.rows(rows), history.arms[rows])
         forecasts = [
-            Forecast.of(alone.of(arm), features[i], rewards[i], number=i) for i, arm in enumerate(arms)
+            Forecast(self._active, i, model, model.version, features[i], rewards[i])
+            for i, model in enumerate(map(alone.of, arms))
         ]
         losses = np.empty(len(rows))
         for group, found in scored(forecasts, self._backbone):

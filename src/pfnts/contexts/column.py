@@ -125,13 +125,12 @@ class Column:
 
     def encode(self, values: Any) -> Matrix:
         """Encode values (n,) as (n, 1), or (n, slots) where categorical; NaN where missing."""
-        if self.kind == "categorical":
-            return self._one_hot(values)
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind == "numeric":
             floats = values.astype(np.float64)
         else:
-            rule = "true, false or missing" if self.kind == "boolean" else self.kind
-            floats = self._read(values, _READERS[self.kind], rule)
+            floats = self._read(values)
+        if self.kind == "categorical":
+            return self._one_hot(floats)
         for i in np.flatnonzero(np.isinf(floats)).tolist():
             raise self.refused(values, i, "finite or missing (NaN)", "clip or drop the value")
         return floats[:, None]
@@ -152,9 +151,8 @@ class Column:
         got = shown(values[i].item() if isinstance(values, np.ndarray) else values[i])
         return ValueError(f"{where}context column {self.name!r} must be {rule}, got {got}; {words}")
 
-    def _one_hot(self, values: Any) -> Matrix:
-        places = self._read(values, self._place, "a category")
-        block = np.zeros((len(values), self.slots))
+    def _one_hot(self, places: NDArray[np.float64]) -> Matrix:
+        block = np.zeros((len(places), self.slots))
         known = np.flatnonzero(places >= 0)
         block[known, places[known].astype(np.int64)] = 1.0
         block[np.isnan(places)] = np.nan
@@ -175,11 +173,13 @@ class Column:
             return None if text is None else self.places[text]
         return None if is_missing(value) else _UNSEEN
 
-    def _read(self, values: Any, reader: Callable[[Any], float | None], rule: str) -> NDArray[np.float64]:
+    def _read(self, values: Any) -> NDArray[np.float64]:
         """Read every value, NaN where it is missing; the first one that cannot be read is an error."""
         if self.kind == "numeric" and are_texts(values) and (bulk := numbers(values)) is not None:
             return np.array(bulk)  # the way of a whole file
+        reader = _READERS.get(self.kind, self._place)
         floats = np.array(each(values, reader), dtype=np.float64)  # None is NaN
+        rule = {"boolean": "true, false or missing", "categorical": "a category"}.get(self.kind, self.kind)
         for i in np.flatnonzero(np.isnan(floats)).tolist():
             value = values[i]
             if is_missing(value):
@@ -213,4 +213,4 @@ def each(values: Any, reader: Callable[[Any], T]) -> list[T]:
     return [reader(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
 
 
-_READERS = {"numeric": number, "boolean": truth, "date": days}
+_READERS: dict[str, Callable[[Any], float | None]] = {"numeric": number, "boolean": truth, "date": days}

@@ -108,6 +108,7 @@ class PFNTS(Policy):
             arm_schema=None if self._features is None else self._features.schema,
         )
         self.judges_features = self._features is not None
+        self._most_asked = np.inf if self._features is None else self._features.shortlist
         self._rewards, self._deductions = rewards, Deductions(rewards)
         rewards.costs(self._first_arms)
         self._backbone = backbones.load(backbone)
@@ -189,73 +190,60 @@ class PFNTS(Policy):
 
     def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
         less = self._less(arms)
-        if self._many(arms):
-            return self._choose_among_many(X, arms, eligible, uniforms, less)
-        posterior = self._posterior(X, arms)
-        return thompson(posterior, eligible, uniforms, exploration=self._exploration, less=less)
+        if len(arms) <= self._most_asked:
+            posterior = self._posterior(X, arms)
+            return thompson(posterior, eligible, uniforms, exploration=self._exploration, less=less)
+        less = np.zeros(len(arms)) if less is None else less
+        shortlist = self._models.shortlist(X, arms, eligible, int(self._most_asked), less)
+        choices = thompson(
+            self._posterior(X, arms, shortlist),
+            np.take_along_axis(eligible, shortlist, axis=1),
+            uniforms,
+            exploration=self._exploration,
+            less=less[shortlist] if less.any() else None,
+        )
+        return choices.among(shortlist, len(arms))
 
-    def _posterior(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
-        posterior = self._ask(X, arms)
+    def _posterior(
+        self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None
+    ) -> AnyPosterior:
+        """Posterior (q, K) of all arms, or (q, S) of those at the positions of a shortlist (q, S)."""
+        posterior = self._ask(X, arms, shortlist)
         if self._rewards.range is None:
             return posterior
         return bounded(posterior, X, arms, self._fold(), self._rewards.range)
 
-    def _ask(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
-        """One prediction, and what the estimator reads off it, (q, K); announced contexts share one."""
-        if self._prefetched is None or arms.candidates is not None:  # candidates will not come again
-            return self._joined(self._models.posteriors(X, arms, self._estimator))
-        versions = {arm: self._models.version(arm) for arm in arms}
-        places = {arm: place for place, arm in enumerate(arms)}
-        # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
-        ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
+    def _ask(self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None) -> AnyPosterior:
+        """What the estimator reads off one prediction; contexts that were announced share it."""
+        if self._prefetched is None or shortlist is not None or arms.candidates is not None:
+            columns = self._models.posteriors(X, arms, self._estimator, places=shortlist)
+        else:
+            versions = {arm: self._models.version(arm) for arm in arms}
+            places = {arm: place for place, arm in enumerate(arms)}
 
-        def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
-            return self._models.posteriors(X, arms.take([places[arm] for arm in stale]), self._estimator)
+            def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
+                return self._models.posteriors(X, arms.take([places[arm] for arm in stale]), self._estimator)
 
-        return self._joined(list(self._ahead(X, versions, ask, ahead=ahead).values()))
-
-    def _joined(self, columns: list[AnyPosterior]) -> AnyPosterior:
+            # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
+            ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
+            columns = list(self._ahead(X, versions, ask, ahead=ahead).values())
         coupled = self._estimator.coupled and self._models.shared
         return join(columns, coupled=coupled, own=self._estimator.own_directions)
 
-    # Where arms have features: only a shortlist is asked about if there are many.
-
-    def _many(self, arms: ActionSet) -> bool:
-        return self._features is not None and len(arms) > self._features.shortlist
-
-    def _choose_among_many(
-        self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix, less: Vector | None
-    ) -> Choices:
-        assert self._features is not None
-        less = np.zeros(len(arms)) if less is None else less
-        places = self._models.shortlist(X, arms, eligible, self._features.shortlist, less)
-        posterior = self._joined(self._models.posteriors_among(X, arms, places, self._estimator))
-        if self._rewards.range is not None:
-            posterior = bounded(posterior, X, arms, self._fold(), self._rewards.range)
-        choices = thompson(
-            posterior,
-            np.take_along_axis(eligible, places, axis=1),
-            uniforms,
-            exploration=self._exploration,
-            less=less[places] if less.any() else None,
-        )
-        return choices.among(places, len(arms))
+    # What the base class wants to know.
 
     def _traffic_among(self, arms: ActionSet) -> Traffic:
-        if self._features is None or not self._many(arms):
+        if self._features is None or len(arms) <= self._most_asked:
             return self._traffic
         return replace(self._traffic, explore=max(self._traffic.explore, self._features.explore))
 
-    # What the base class wants to know.
-
     def _n_uniforms(self, arms: ActionSet) -> int:
-        asked = self._features.shortlist if self._features and self._many(arms) else len(arms)
-        return asked + 1 + self._estimator.coupled
+        return int(min(len(arms), self._most_asked)) + 1 + self._estimator.coupled
 
     def _less(self, arms: ActionSet) -> Vector | None:
         if self._rewards.cost is None:
             return None
-        if self._rewards.budget is not None and self._many(arms):
+        if self._rewards.budget is not None and len(arms) > self._most_asked:
             raise ValueError(
                 f"budget must be for no more arms than a shortlist has, got {len(arms)} arms; choose a "
                 "longer one: encoding=Features(shortlist=...)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy
@@ -32,6 +32,7 @@ class Posterior(ABC):
     """What one standard normal per block adds to the mean, (J, ..., K); squares add up to ``variance``."""
     coupled: bool = False
     """Whether the entries of the last axis share the draw of each block, or have their own."""
+    _fields: ClassVar[tuple[str, ...]] = ("mean", "variance", "size")
 
     def __init__(
         self,
@@ -132,13 +133,9 @@ class Posterior(ABC):
         return self._with(**self._each(lambda array: array[*index, :], lambda array: array[:, *index, :]))
 
     def _each(self, entries: Any, blocks: Any) -> dict[str, Any]:
-        changes = {name: entries(getattr(self, name)) for name in self._fields()}
+        changes = {name: entries(getattr(self, name)) for name in self._fields}
         changes["directions"] = None if self.directions is None else blocks(self.directions)
         return changes
-
-    @staticmethod
-    def _fields() -> tuple[str, ...]:
-        return ("mean", "variance", "size")
 
     def _block_draws(self, rng: Generator) -> Array:
         if self.directions is None:
@@ -207,7 +204,7 @@ def stack(posteriors: Sequence[P], axis: int = -1, *, coupled: bool = False) -> 
     axis = axis % (posteriors[0].mean.ndim + 1)
     joined: dict[str, Any] = {
         name: np.stack([getattr(posterior, name) for posterior in posteriors], axis=axis)
-        for name in posteriors[0]._fields()
+        for name in posteriors[0]._fields
     }
     known = [posterior.directions for posterior in posteriors if posterior.directions is not None]
     if len(known) == len(posteriors):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -42,6 +43,7 @@ class StudentPosterior(Posterior):
 
     dof: Array = field(kw_only=True)
     """Degrees of freedom of each entry."""
+    _fields: ClassVar[tuple[str, ...]] = ("mean", "variance", "size", "dof")
 
     def __init__(
         self,
@@ -65,10 +67,6 @@ class StudentPosterior(Posterior):
                 "dof must be equal along the last axis when coupled=True, since all share one draw"
             )
         self._set("dof", dof)
-
-    @staticmethod
-    def _fields() -> tuple[str, ...]:
-        return ("mean", "variance", "size", "dof")
 
     @property
     def n_uniforms(self) -> int:
