@@ -172,32 +172,34 @@ class ArmModels:
         return first
 
     def posteriors(
-        self, X: Array, arms: ActionSet, estimator: Estimator, *, places: _Numbers | None = None
+        self, X: Array, arms: ActionSet, estimator: Estimator, *, shortlist: _Numbers | None = None
     ) -> list[AnyPosterior]:
         """Posterior of each arm's mean reward at contexts ``X`` (q, P), arrays (q,), from one prediction.
 
-        Where ``places`` (q, S) are given, of the S arms at these positions: others at each context.
+        Of the S arms at the positions of a ``shortlist`` (q, S), others at each context, if there is one.
         """
         numbers = np.asarray(arms.numbers, dtype=np.int64)
-        if places is None:
+        if shortlist is None:
             rows, numbers = arms.rows(X), np.repeat(numbers, len(X))
         else:
-            some = np.broadcast_to(X, (*places.T.shape, X.shape[1]))
-            rows = np.concatenate([some, arms.features[places.T]], axis=2).reshape(places.size, -1)
-            numbers = numbers[places.T].ravel()
+            places = shortlist.T
+            contexts = np.broadcast_to(X, (*places.shape, X.shape[1]))
+            rows = np.concatenate([contexts, arms.features[places]], axis=2).reshape(places.size, -1)
+            numbers = numbers[places].ravel()
         found = answers.posteriors(
             self._answering, rows, numbers, q=len(X), backbone=self._backbone, estimator=estimator
         )
         return [answers.stand_in(self._pooled(), len(X)) if one is None else one for one in found]
 
     def shortlist(
-        self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], size: int, less: Array
+        self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, less: Array | None
     ) -> _Numbers:
         """Positions (q, size) of the arms with the largest upper quantiles at contexts ``X`` (q, P).
 
         They follow from the rows that the posterior rests on, the context and the arms: nothing is drawn.
         ``less`` (K,) is deducted from the mean reward of each arm.
         """
+        less = np.zeros(len(arms)) if less is None else less
         fit, numbers = self._fit(), np.asarray(arms.numbers, dtype=np.int64)
         return np.stack(
             [

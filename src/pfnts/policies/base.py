@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from pfnts.contexts import Schema, plain, plain_rows
+from pfnts.contexts import Schema, plain
 from pfnts.contexts.values import shown
-from pfnts.events import ActionSet, ArmAdded, ArmRemoved, Decided, Label, Observed, Rewarded
-from pfnts.events.event import Encoded
+from pfnts.events import ArmAdded, ArmRemoved, Decided, Label, Rewarded
 from pfnts.policies.arguments import (
     Arms,
     check_arms,
@@ -27,10 +25,11 @@ from pfnts.policies.arguments import (
     restored_on_error,
 )
 from pfnts.policies.deciding import Decider
-from pfnts.policies.decision import Decision, Mask
+from pfnts.policies.decision import Decision
 from pfnts.policies.explaining import explanation
 from pfnts.policies.explanation import Explanation
 from pfnts.policies.importing import Columns, imported_rows
+from pfnts.policies.observing import observed_arms, observed_candidates
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.rows import Rows
 from pfnts.policies.traffic import NO_WARMUP, Traffic
@@ -213,7 +212,19 @@ class Policy(Decider):
         with self._lock:
             if isinstance(context, Decision | str) and arm is None and features is None:
                 return self._reward(context, reward)
-            return self._observe_rows(context, arm, features, reward)
+            rows = Rows.of(context, self._fold().schema)
+            if features is None:
+                labels = [self._label(one) for one in ([arm] if rows.single else listed("arm", arm))]
+                events = observed_arms(rows, labels, reward, self._rewards)
+            elif arm is None:
+                chosen = self._actions([features] if rows.single else features)
+                events = observed_candidates(rows, chosen, reward, self._rewards)
+            else:
+                raise ValueError(
+                    f"arm and features must not both be given, got {arm!r} and {shown(features)}"
+                )
+            self._events += events
+            return "learned" if rows.single else ["learned"] * len(events)
 
     def learn(
         self,
@@ -334,21 +345,6 @@ class Policy(Decider):
         with self._lock:
             self.append([ArmRemoved(self._label(arm))])
 
-    def _decide_in_turn(self, rows: Rows, arms: ActionSet, masks: Mask, *, rng: Generator) -> list[Decision]:
-        """Decide row after row, each as the log stands then; all or none."""
-        before, decisions = len(self._events), []
-        try:
-            for i in range(len(rows.X)):
-                one = slice(i, i + 1)
-                [decision], [event] = self._decide(rows.part(one), arms, masks[one], rng=rng)
-                self._events.append(event)
-                decisions.append(decision)
-        except BaseException:
-            del self._events[before:]
-            self._history = None  # it may have folded some of them
-            raise
-        return decisions
-
     def _reward(self, decision: Decision | str, reward: Any) -> Outcome:
         value = check_reward(reward, self._rewards)
         id = decision.id if isinstance(decision, Decision) else decision
@@ -366,37 +362,6 @@ class Policy(Decider):
             return "duplicate"
         self._events.append(Rewarded(id, value))
         return "learned"
-
-    def _observe_rows(self, contexts: Any, arm: Any, features: Any, reward: Any) -> Outcome | list[Outcome]:
-        rows = Rows.of(contexts, self._fold().schema)
-        if features is not None and arm is not None:
-            raise ValueError(f"arm and features must not both be given, got {arm!r} and {shown(features)}")
-        if features is not None:
-            chosen = self._actions([features] if rows.single else features)
-            labels: list[Any] = [None] * len(chosen)
-            brought = plain_rows(chosen.candidates)
-        else:
-            labels = [self._label(label) for label in ([arm] if rows.single else listed("arm", arm))]
-        values = [reward] if rows.single else listed("reward", reward)
-        if not len(labels) == len(values) == len(rows.X):
-            raise ValueError(
-                "context, arm and reward must have one length, got "
-                f"{len(rows.X)}, {len(labels)} and {len(values)}"
-            )
-        events = []
-        for i, label in enumerate(labels):
-            event = Observed(
-                context=rows.contexts[i],
-                arm=label,
-                value=check_reward(values[i], self._rewards),
-                encoded=Encoded(rows.X[i], rows.schema),
-            )
-            if features is not None:
-                known = Encoded(rows.X[i], rows.schema, chosen.features[i], chosen.arm_schema)
-                event = replace(event, features=brought[i], encoded=known)
-            events.append(event)
-        self._events += events
-        return "learned" if rows.single else ["learned"] * len(events)
 
     def _label(self, arm: Any) -> Label:
         """Check that an arm is there now."""

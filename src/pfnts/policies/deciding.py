@@ -148,6 +148,21 @@ class Decider(EventFold):
         ]
         return decisions, events
 
+    def _decide_in_turn(self, rows: Rows, arms: ActionSet, masks: Mask, *, rng: Generator) -> list[Decision]:
+        """Decide row after row, each as the log stands then; all or none."""
+        before, decisions = len(self._events), []
+        try:
+            for i in range(len(rows.X)):
+                one = slice(i, i + 1)
+                [decision], [event] = self._decide(rows.part(one), arms, masks[one], rng=rng)
+                self._events.append(event)
+                decisions.append(decision)
+        except BaseException:
+            del self._events[before:]
+            self._history = None  # it may have folded some of them
+            raise
+        return decisions
+
     def _decided(
         self,
         rows: Rows,

@@ -17,7 +17,7 @@ from pfnts.events import Decided, Event, History, Label, Observed
 from pfnts.events.event import Context
 from pfnts.policies.archive import damaged, read_archive, write_archive
 from pfnts.policies.decision import Matrix, Vector
-from pfnts.policies.options import SignatureOfInit, check_settings, gathered
+from pfnts.policies.options import check_settings, gathered
 from pfnts.policies.traffic import Traffic
 
 
@@ -42,7 +42,6 @@ class EventFold(ABC):
     """
 
     name: ClassVar[str]
-    __signature__ = SignatureOfInit()
 
     def __new__(cls, *args: Any, **options: Any) -> Self:  # noqa: ARG004
         """Complain in time about options that belong into settings objects."""

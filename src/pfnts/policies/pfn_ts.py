@@ -25,6 +25,7 @@ from pfnts.policies.base import Policy
 from pfnts.policies.corners import bounded
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
 from pfnts.policies.memory import MEMORY, Memory
+from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.pricing import Deductions
 from pfnts.policies.rewards import REWARDS, Rewards
 from pfnts.policies.rules import thompson
@@ -131,45 +132,41 @@ class PFNTS(Policy):
         self.rule: Reason = "thompson" if self._exploration else "greedy"
         self._memory = memory
 
-    @property
-    def layout(self) -> str:
-        """Name of the layout that answers now; "adaptive" and "threshold" change it."""
-        with self._lock:
-            history = self._fold()
-            if history.schema is None:
-                return self._selector.candidates(len(history.labels))[0].name
-            self._model(history.schema.width)
-            return self._models.layout
-
-    @property
-    def estimator(self) -> Estimator:
-        """How the posterior is made."""
-        return self._estimator
-
-    @property
-    def exploration(self) -> float:
-        """Factor on the posterior's standard deviations when an arm is drawn."""
-        return self._exploration
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """What the detector has noticed, in order; it follows from the log like everything else."""
-        with self._lock:
-            history = self._fold()
-            if history.schema is None:
-                return ()
-            self._model(history.schema.width)
-            return tuple(self._models.changes)
-
-    def catch_up(self) -> None:
-        """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
-        with self._lock:
-            super().catch_up()
-            history = self._fold()
-            if history.size >= FIRST_POSTERIOR and history.live:
-                self._posterior(history.contexts[-1:], history.actions)
-
     # The algorithm. Append: rewards join the sequences of their arms, which refresh as they grow.
+
+    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:  # noqa: ARG002
+        self._models.advance(self._fold())
+
+    # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
+
+    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
+        less, shortlist = self._less(arms), None
+        if len(arms) > self._most_asked:
+            shortlist = self._models.shortlist(X, arms, eligible, size=int(self._most_asked), less=less)
+        posterior = self._posterior(X, arms, shortlist)
+        return thompson(
+            posterior, eligible, uniforms, exploration=self._exploration, less=less, shortlist=shortlist
+        )
+
+    def _posterior(
+        self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None
+    ) -> AnyPosterior:
+        """Posterior (q, K) of all arms, or (q, S) of those at the positions of a shortlist (q, S)."""
+        posterior = self._ask(X, arms, shortlist)
+        if self._rewards.range is None:
+            return posterior
+        return bounded(posterior, X, arms, self._fold(), self._rewards.range)
+
+    def _ask(self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None) -> AnyPosterior:
+        """One prediction, and what the estimator reads off it for each arm."""
+        if self._prefetched is None or shortlist is not None or arms.candidates is not None:
+            columns = self._models.posteriors(X, arms, self._estimator, shortlist=shortlist)
+        else:
+            columns = announced_posteriors(self._prefetched, self._models, X, arms, self._estimator)
+        coupled = self._estimator.coupled and self._models.shared
+        return join(columns, coupled=coupled, own=self._estimator.own_directions)
+
+    # What the base class wants to know.
 
     def _reset(self, width: int, n_arms: int) -> None:
         self._models = ArmModels(
@@ -183,54 +180,8 @@ class PFNTS(Policy):
             width=width + self._shape[2],
         )
 
-    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:  # noqa: ARG002
-        self._models.advance(self._fold())
-
-    # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
-
-    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
-        less = self._less(arms)
-        if len(arms) <= self._most_asked:
-            posterior = self._posterior(X, arms)
-            return thompson(posterior, eligible, uniforms, exploration=self._exploration, less=less)
-        less = np.zeros(len(arms)) if less is None else less
-        shortlist = self._models.shortlist(X, arms, eligible, int(self._most_asked), less)
-        choices = thompson(
-            self._posterior(X, arms, shortlist),
-            np.take_along_axis(eligible, shortlist, axis=1),
-            uniforms,
-            exploration=self._exploration,
-            less=less[shortlist] if less.any() else None,
-        )
-        return choices.among(shortlist, len(arms))
-
-    def _posterior(
-        self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None
-    ) -> AnyPosterior:
-        """Posterior (q, K) of all arms, or (q, S) of those at the positions of a shortlist (q, S)."""
-        posterior = self._ask(X, arms, shortlist)
-        if self._rewards.range is None:
-            return posterior
-        return bounded(posterior, X, arms, self._fold(), self._rewards.range)
-
-    def _ask(self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None) -> AnyPosterior:
-        """What the estimator reads off one prediction; contexts that were announced share it."""
-        if self._prefetched is None or shortlist is not None or arms.candidates is not None:
-            columns = self._models.posteriors(X, arms, self._estimator, places=shortlist)
-        else:
-            versions = {arm: self._models.version(arm) for arm in arms}
-            places = {arm: place for place, arm in enumerate(arms)}
-
-            def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
-                return self._models.posteriors(X, arms.take([places[arm] for arm in stale]), self._estimator)
-
-            # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
-            ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
-            columns = list(self._ahead(X, versions, ask, ahead=ahead).values())
-        coupled = self._estimator.coupled and self._models.shared
-        return join(columns, coupled=coupled, own=self._estimator.own_directions)
-
-    # What the base class wants to know.
+    def _grow(self, n_arms: int) -> bool:
+        return room_for(n_arms, len(self._first_arms)) == self._models.n_arms
 
     def _traffic_among(self, arms: ActionSet) -> Traffic:
         if self._features is None or len(arms) <= self._most_asked:
@@ -258,15 +209,57 @@ class PFNTS(Policy):
     def _cold(self, arms: ActionSet) -> Mask:
         return self._models.cold(arms)
 
-    def _grow(self, n_arms: int) -> bool:
-        return room_for(n_arms, len(self._first_arms)) == self._models.n_arms
-
     def _lasts(self, most: int) -> int:
         return self._models.lasts(most)
 
     def _unchanged(self, arms: NDArray[np.int64]) -> int:
         # With a range, the rows themselves have a say at once.
         return self._models.unchanged(arms) if self._rewards.range is None else 0
+
+    # What can be asked of it.
+
+    @property
+    def layout(self) -> str:
+        """Name of the layout that answers now; "adaptive" and "threshold" change it."""
+        with self._lock:
+            models = self._caught_up()
+            if models is None:
+                return self._selector.candidates(len(self._fold().labels))[0].name
+            return models.layout
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What the detector has noticed, in order; it follows from the log like everything else."""
+        with self._lock:
+            models = self._caught_up()
+            return () if models is None else tuple(models.changes)
+
+    @property
+    def estimator(self) -> Estimator:
+        """How the posterior is made."""
+        return self._estimator
+
+    @property
+    def exploration(self) -> float:
+        """Factor on the posterior's standard deviations when an arm is drawn."""
+        return self._exploration
+
+    def catch_up(self) -> None:
+        """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
+        with self._lock:
+            history = self._fold()
+            if self._caught_up() is not None and history.size >= FIRST_POSTERIOR and history.live:
+                self._posterior(history.contexts[-1:], history.actions)
+
+    def _caught_up(self) -> ArmModels | None:
+        """The models, which have learned the whole log; None before the first context."""
+        schema = self._fold().schema
+        if schema is None:
+            return None
+        self._model(schema.width)
+        return self._models
+
+    # Its file.
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -312,6 +305,22 @@ def default_estimator(backbone: Backbone) -> Estimator:
 def default_exploration(estimator: Estimator, backbone: Backbone) -> float:
     """What loses least: a backbone says it of its own posterior; all others are drawn from as they are."""
     return backbone.exploration if estimator.needs_mean_sd else 1.0
+
+
+def announced_posteriors(
+    cache: PrefetchCache[AnyPosterior], models: ArmModels, X: Matrix, arms: ActionSet, estimator: Estimator
+) -> list[AnyPosterior]:
+    """Posterior of each arm's mean reward at ``X`` (q, P), (q,), some computed ahead."""
+    versions = {arm: models.version(arm) for arm in arms}
+    places = {arm: place for place, arm in enumerate(arms)}
+
+    def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
+        return models.posteriors(X, arms.take([places[arm] for arm in stale]), estimator)
+
+    # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
+    ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
+    found = cache.find(X, versions, ask, lambda column, rows: column.take(rows), ahead=ahead)
+    return list(found.values())
 
 
 def room_for(n_arms: int, first: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
 from pfnts.posterior import AnyPosterior
@@ -15,13 +16,14 @@ def thompson(
     *,
     exploration: float = 1.0,
     less: Vector | None = None,
+    shortlist: NDArray[np.int64] | None = None,
 ) -> Choices:
     """Draw mean rewards (q, K) and take the largest of each row.
 
     Parameters
     ----------
     posterior
-        Of the mean rewards, (q, K).
+        Of the mean rewards, (q, K), or (q, S) of a shortlist.
     eligible
         Arms that may be taken, (q, K).
     uniforms
@@ -30,11 +32,18 @@ def thompson(
         Factor on the standard deviations of the draw; 0 takes the largest mean.
     less
         What is deducted from the mean reward of each arm, (K,).
+    shortlist
+        Positions (q, S) of the arms that the posterior is of; None for all.
     """
+    n_arms = eligible.shape[1]
+    if shortlist is not None:
+        eligible = np.take_along_axis(eligible, shortlist, axis=1)
+        less = None if less is None else less[shortlist]
     drawn = posterior if exploration == 1.0 else posterior.scaled(exploration)
     drawn = drawn if less is None else drawn.shifted(less)
     index = largest(drawn.draw(uniforms[:, : drawn.n_uniforms]), eligible, uniforms[:, -1])
-    return Choices(index, drawn.best_arm_probabilities(eligible), posterior)
+    choices = Choices(index, drawn.best_arm_probabilities(eligible), posterior)
+    return choices if shortlist is None else choices.among(shortlist, n_arms)
 
 
 def greedy(values: Matrix, eligible: Mask, tie_break: Vector) -> Choices:
