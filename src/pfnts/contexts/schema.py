@@ -83,11 +83,6 @@ class Schema:
             )
         )
 
-    @classmethod
-    def numeric(cls, width: int) -> Schema:
-        """Make the schema of plain numeric rows of a given width."""
-        return cls(tuple(Column(str(j), "numeric") for j in range(width)))
-
     @cached_property
     def width(self) -> int:
         """Number of floats in an encoded row."""

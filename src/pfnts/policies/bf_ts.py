@@ -38,10 +38,8 @@ class BFTS(RefittingPolicy[BartFit]):
         Trees, chains and draws.
     memory
         How much the history of all arms grows before the models are refitted.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------

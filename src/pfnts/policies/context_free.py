@@ -27,10 +27,8 @@ class ContextFreeTS(Policy):
     ----------
     arms
         Number of arms, or their labels.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------

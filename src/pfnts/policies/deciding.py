@@ -59,8 +59,8 @@ class Decider(EventFold):
         return thompson(self._posterior(X, arms), eligible, uniforms)
 
     def _n_uniforms(self, arms: ActionSet) -> int:
-        """Say how many uniform numbers (at least one, for ties) a choice takes."""
-        return len(arms) + 1
+        """Uniform numbers that a choice takes: one for ties, and one for each arm if it draws from all."""
+        return len(arms) + 1 if self.rule == "thompson" else 1
 
     def _less(self, arms: ActionSet) -> Vector | None:  # noqa: ARG002
         """What is deducted from each arm's mean reward (K,) before arms are compared, if anything is."""

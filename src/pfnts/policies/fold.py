@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts import backbones
 from pfnts.contexts import Schema
 from pfnts.events import Decided, Event, History, Label, Observed
 from pfnts.events.event import Context
@@ -136,7 +137,7 @@ class EventFold(ABC):
         archive = read_archive(path, policy=cls.name)
         policy = archive.made(
             lambda arms, schema, settings: cls._from_settings(
-                arms, schema, gathered(cls, {**gathered(cls, cls._from_file(settings)), **replaced})
+                arms, schema, gathered(cls, {**gathered(cls, _with_known_backbone(settings)), **replaced})
             )
         )
         try:
@@ -145,11 +146,6 @@ class EventFold(ABC):
         except Exception as error:
             raise damaged(archive.path, error) from error
         return policy
-
-    @classmethod
-    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Check what a file, which may be forged, says about the settings."""
-        return settings
 
     @classmethod
     def _from_settings(cls, arms: Any, schema: Schema | None, settings: dict[str, Any]) -> Self:
@@ -211,3 +207,11 @@ class EventFold(ABC):
             self._learned = -1  # it may be half-way; it is made anew
             raise
         return history
+
+
+def _with_known_backbone(settings: dict[str, Any]) -> dict[str, Any]:
+    """Complain about a backbone that is not the package's own: a file may be forged."""
+    given, known = settings.get("backbone"), backbones.names()
+    if given is not None and given not in known:
+        raise ValueError(f"backbone must be one of {known} in a file, got {given!r}; pass it to load")
+    return settings

@@ -109,10 +109,8 @@ class RFTS(EnsembleTS):
         Factor on the standard deviation of the draws.
     memory
         How much the history of all arms grows before the forests are refitted.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------
@@ -162,10 +160,8 @@ class XGBoostTS(EnsembleTS):
         Factor on the standard deviation of the draws.
     memory
         How much the history of all arms grows before the trees are refitted.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------

@@ -30,10 +30,8 @@ class LinTS(RidgePolicy):
         Prior precision of each coefficient.
     intercept
         Whether a constant joins the features. The paper's row has none.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------

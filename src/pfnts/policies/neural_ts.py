@@ -47,10 +47,8 @@ class NeuralTS(Policy):
         Size of the gradient steps.
     steps
         Full-batch gradient steps of one training.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------

@@ -273,13 +273,6 @@ class PFNTS(Policy):
         }
 
     @classmethod
-    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        given, known = settings["backbone"], backbones.names()
-        if given is not None and given not in known:
-            raise ValueError(f"backbone must be one of {known} in a file, got {given!r}; pass it to load")
-        return settings
-
-    @classmethod
     def _from_settings(cls, arms: Any, schema: Schema | None, settings: dict[str, Any]) -> Self:
         for name in ("encoding", "backbone", "estimator"):
             if settings[name] is None:

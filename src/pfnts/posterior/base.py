@@ -95,19 +95,6 @@ class Posterior(ABC):
     def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
         """Return the probability that each entry of the last axis is the largest of its row."""
 
-    def reshape(self, *shape: int, coupled: bool | None = None) -> Self:
-        """Rearrange the entries, for example (q * K,) queries of one sequence into (q, K).
-
-        Parameters
-        ----------
-        shape
-            The new shape of ``mean``.
-        coupled
-            Whether the new last axis shares block draws; unchanged when None.
-        """
-        changes = self._each(lambda array: array.reshape(shape), lambda array: array.reshape(-1, *shape))
-        return replace(self, **changes, coupled=self.coupled if coupled is None else coupled)
-
     def _with(self, **changes: Any) -> Self:
         """Copy with arrays made of its own, which need no checks: every decision takes several copies."""
         copy = object.__new__(type(self))
