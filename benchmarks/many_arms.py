@@ -63,7 +63,7 @@ def line(name: str, arms: int, *, rows: int, backbone: str, candidates: bool, re
             start = time.process_time()
             actions = policy._actions(asked.get("candidates"))
             policy._models.shortlist(
-                context[None], actions, np.ones((1, arms), dtype=bool), size=32, less=None
+                context[None], actions, np.ones((1, arms), dtype=bool), size=32, costs=None
             )
             scoring.append(time.process_time() - start - encoding[-1])
     tracemalloc.start()

@@ -132,10 +132,10 @@ class Features:
     identity
         Whether the arm itself is among the columns, for what its features do not say.
     shortlist
-        The network is asked about so many arms at most: those with the largest upper quantiles by a ridge
-        regression on the same rows.
+        The largest number of arms that the network is asked about: those with the largest upper quantiles by
+        a ridge regression on the same rows.
     explore
-        Share of the decisions among more arms than that in which any arm is drawn, each alike, so that none
+        Share of the decisions among more arms than that in which an arm is drawn uniformly, so that none
         is starved by a poor shortlist.
     schema
         What the columns of features are; inferred from those of the first arms when not given.

@@ -192,18 +192,18 @@ class ArmModels:
         return [answers.stand_in(self._pooled(), len(X)) if one is None else one for one in found]
 
     def shortlist(
-        self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, less: Array | None
+        self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, costs: Array | None
     ) -> _Numbers:
         """Positions (q, size) of the arms with the largest upper quantiles at contexts ``X`` (q, P).
 
         They follow from the rows that the posterior rests on, the context and the arms: nothing is drawn.
-        ``less`` (K,) is deducted from the mean reward of each arm.
+        ``costs`` (K,) is deducted from the mean reward of each arm.
         """
-        less = np.zeros(len(arms)) if less is None else less
+        costs = np.zeros(len(arms)) if costs is None else costs
         fit, numbers = self._fit(), np.asarray(arms.numbers, dtype=np.int64)
         return np.stack(
             [
-                largest(fit.upper(arms.rows(x[None]), numbers) - less, allowed, size)
+                largest(fit.upper(arms.rows(x[None]), numbers) - costs, allowed, size)
                 for x, allowed in zip(X, eligible, strict=True)
             ]
         )

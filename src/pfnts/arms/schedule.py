@@ -9,7 +9,7 @@ FIRST_POSTERIOR = 3
 
 
 def check_refresh(refresh: float) -> float:
-    """Return the growth factor of refresh points, or complain."""
+    """Return the growth factor of refresh points, or raise an error."""
     if not (math.isfinite(refresh) and refresh > 1):
         raise ValueError(f"refresh must be a finite number above 1, got {refresh}")
     return float(refresh)

@@ -2,7 +2,7 @@
 
 from pfnts.contexts.column import Column, UnseenCategoryWarning
 from pfnts.contexts.files import describing, read_file
-from pfnts.contexts.schema import Schema, encoded
+from pfnts.contexts.schema import Schema
 from pfnts.contexts.table import Table, compact, plain, plain_rows, read
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "UnseenCategoryWarning",
     "compact",
     "describing",
-    "encoded",
     "plain",
     "plain_rows",
     "read",

@@ -45,7 +45,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any, *, written: bool = False) -> str | None:
-    """Say which kind of column a value speaks for, or "missing"; None for what no column can hold.
+    """Say which kind of column a value suggests, or "missing"; None for what no column can hold.
 
     Where texts are ``written``, as in a CSV file, they may stand for numbers and booleans.
 

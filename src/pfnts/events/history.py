@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.contexts import Schema, compact, encoded, read
+from pfnts.contexts import Schema, compact, read
+from pfnts.contexts.schema import encoded
 from pfnts.contexts.values import shown
 from pfnts.events.actions import CANDIDATE, ActionSet
 from pfnts.events.event import (

@@ -1,4 +1,4 @@
-"""What every policy demands of its arguments."""
+"""Checks of arguments that all policies share."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_features(arms: Arms, *, taken: bool, policy: str) -> tuple[Context, ..
 
 
 def check_label(label: Any) -> Label:
-    """Return a label that survives a log, or complain."""
+    """Return a label that survives a log, or raise an error."""
     if not isinstance(label, str | int) or isinstance(label, bool):
         raise ValueError(f"arms must be labelled by strings or integers, got {label!r}")
     return label
@@ -73,7 +73,7 @@ def check_schema(schema: Schema | Mapping[str, Any] | None) -> Schema | None:
 
 @contextmanager
 def restored_on_error(rng: Any) -> Iterator[None]:
-    """Put a generator back to where it was if anything fails; complain about anything but a generator."""
+    """Put a generator back to where it was if anything fails; anything but a generator is an error."""
     if not isinstance(rng, Generator):
         raise TypeError(
             f"rng must be a numpy.random.Generator, got {rng!r}; numpy.random.default_rng(0) is one"
@@ -87,7 +87,7 @@ def restored_on_error(rng: Any) -> Iterator[None]:
 
 
 def check_id(id: str | None, history: History) -> str | None:
-    """Return an id for a decision, or complain that it is taken."""
+    """Return an id for a decision, or raise an error if it is taken."""
     if id is not None and not isinstance(id, str):
         raise ValueError(f"id must be a string, got {id!r}")
     if id is not None and history.status(id) != "unknown":
@@ -96,7 +96,7 @@ def check_id(id: str | None, history: History) -> str | None:
 
 
 def check_eligible(eligible: ArrayLike | None, arms: Sequence[Label], n: int) -> NDArray[np.bool_]:
-    """Return a mask over the arms, spread over n rows, (n, K), or complain."""
+    """Return a mask over the arms, broadcast to n rows, (n, K), or raise an error."""
     if eligible is None:
         return np.ones((n, len(arms)), dtype=np.bool_)
     mask = np.asarray(eligible)
@@ -110,7 +110,7 @@ def check_eligible(eligible: ArrayLike | None, arms: Sequence[Label], n: int) ->
 
 
 def check_reward(value: Any, rewards: Rewards = REWARDS) -> float:
-    """Return a reward as a float, or complain: numbers and booleans only, finite, at most 1e100 in size."""
+    """Return a reward as a float: numbers and booleans only, finite, at most 1e100 in size, in the range."""
     number = value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value
     reward = float("nan")
     if isinstance(number, Real | Decimal) and not isinstance(value, np.timedelta64 | np.datetime64):

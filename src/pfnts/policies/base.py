@@ -167,7 +167,7 @@ class Policy(Decider):
     def decide_batch(
         self, contexts: Any, *, rng: Generator, eligible: ArrayLike | None = None
     ) -> list[Decision]:
-        """Choose an arm for each of many contexts, as so many calls of `decide` would.
+        """Choose an arm for each of many contexts, as one call of `decide` after the other would.
 
         Parameters
         ----------
@@ -312,7 +312,7 @@ class Policy(Decider):
                 self._posterior_at,
                 history,
                 self._events,
-                less=self._less(self._actions(None)),
+                costs=self._costs(self._actions(None)),
                 rows=rows,
                 level=level,
             )

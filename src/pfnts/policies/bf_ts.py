@@ -27,8 +27,8 @@ _TOGETHER = 64
 class BFTS(RefittingPolicy[BartFit]):
     """Thompson sampling from the draws of a Bayesian additive regression trees model per arm.
 
-    A decision picks one of each arm's draws, all alike, and takes the arm with the largest. Its propensities
-    are exact given the draws.
+    A decision picks one of each arm's draws uniformly at random, and takes the arm with the largest. Its
+    propensities are exact given the draws.
 
     Parameters
     ----------

@@ -62,8 +62,8 @@ class Decider(EventFold):
         """Uniform numbers that a choice takes: one for ties, and one for each arm if it draws from all."""
         return len(arms) + 1 if self.rule == "thompson" else 1
 
-    def _less(self, arms: ActionSet) -> Vector | None:  # noqa: ARG002
-        """What is deducted from each arm's mean reward (K,) before arms are compared, if anything is."""
+    def _costs(self, arms: ActionSet) -> Vector | None:  # noqa: ARG002
+        """What is deducted from each arm's mean reward (K,) before arms are compared; None for nothing."""
         return None
 
     def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:

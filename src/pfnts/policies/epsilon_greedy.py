@@ -29,7 +29,7 @@ class EpsilonGreedy(Policy):
     arms
         Number of arms, or their labels.
     epsilon
-        Share of rounds, warm-up included, in which any eligible arm is drawn, each alike.
+        Share of rounds, warm-up included, in which an eligible arm is drawn uniformly.
     backbone
         Name or object of the prediction model.
     traffic

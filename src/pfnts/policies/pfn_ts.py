@@ -22,14 +22,14 @@ from pfnts.contexts import Schema
 from pfnts.events import ActionSet
 from pfnts.policies.arguments import Arms
 from pfnts.policies.base import Policy
-from pfnts.policies.corners import bounded
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
 from pfnts.policies.memory import MEMORY, Memory
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.policies.pricing import Deductions
+from pfnts.policies.pricing import EffectiveCosts
 from pfnts.policies.rewards import REWARDS, Rewards
 from pfnts.policies.rules import thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
+from pfnts.policies.unexplored import bounded
 from pfnts.posterior import AnyPosterior, Estimator
 
 
@@ -110,7 +110,7 @@ class PFNTS(Policy):
         )
         self.judges_features = self._features is not None
         self._most_asked = np.inf if self._features is None else self._features.shortlist
-        self._rewards, self._deductions = rewards, Deductions(rewards)
+        self._rewards, self._effective_costs = rewards, EffectiveCosts(rewards)
         rewards.costs(self._first_arms)
         self._backbone = backbones.load(backbone)
         self._named = backbone if backbone in backbones.names() else None
@@ -140,12 +140,12 @@ class PFNTS(Policy):
     # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
 
     def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
-        less, shortlist = self._less(arms), None
+        costs, shortlist = self._costs(arms), None
         if len(arms) > self._most_asked:
-            shortlist = self._models.shortlist(X, arms, eligible, size=int(self._most_asked), less=less)
+            shortlist = self._models.shortlist(X, arms, eligible, size=int(self._most_asked), costs=costs)
         posterior = self._posterior(X, arms, shortlist)
         return thompson(
-            posterior, eligible, uniforms, exploration=self._exploration, less=less, shortlist=shortlist
+            posterior, eligible, uniforms, exploration=self._exploration, costs=costs, shortlist=shortlist
         )
 
     def _posterior(
@@ -191,7 +191,7 @@ class PFNTS(Policy):
     def _n_uniforms(self, arms: ActionSet) -> int:
         return int(min(len(arms), self._most_asked)) + 1 + self._estimator.coupled
 
-    def _less(self, arms: ActionSet) -> Vector | None:
+    def _costs(self, arms: ActionSet) -> Vector | None:
         if self._rewards.cost is None:
             return None
         if self._rewards.budget is not None and len(arms) > self._most_asked:
@@ -199,7 +199,7 @@ class PFNTS(Policy):
                 f"budget must be for no more arms than a shortlist has, got {len(arms)} arms; choose a "
                 "longer one: encoding=Features(shortlist=...)"
             )
-        return self._deductions.of(
+        return self._effective_costs.of(
             arms,
             self._fold(),
             version=tuple((arm, self._models.version(arm)) for arm in arms),
@@ -213,7 +213,7 @@ class PFNTS(Policy):
         return self._models.lasts(most)
 
     def _unchanged(self, arms: NDArray[np.int64]) -> int:
-        # With a range, the rows themselves have a say at once.
+        # With a range, every row counts at once.
         return self._models.unchanged(arms) if self._rewards.range is None else 0
 
     # What can be asked of it.

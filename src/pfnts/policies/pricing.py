@@ -24,7 +24,7 @@ def within_budget(rewards: Rewards, history: History, arms: ActionSet, eligible:
     return np.where(found.any(axis=1, keepdims=True), found, cheapest)
 
 
-class Deductions:
+class EffectiveCosts:
     """What is deducted from mean rewards before arms are compared: costs, and the price of a budget.
 
     The price multiplies costs. It is the one at which the arms that look best at contexts of the history cost
@@ -43,7 +43,7 @@ class Deductions:
     def of(
         self, arms: ActionSet, history: History, *, version: Hashable, means_at: Callable[[Matrix], Matrix]
     ) -> Vector:
-        """Deductions (K,); ``means_at`` gives mean rewards (n, K) at contexts, as of a ``version``."""
+        """Costs (K,) that count; ``means_at`` gives mean rewards (n, K) at contexts, as of a ``version``."""
         costs = _costs(self._rewards, arms)
         if self._rewards.budget is None:
             return costs

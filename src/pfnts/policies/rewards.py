@@ -15,7 +15,7 @@ from pfnts.policies.decision import Vector
 
 @dataclass(frozen=True)
 class Rewards:
-    """What the user knows of rewards.
+    """What is known about rewards in advance.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Rewards:
     cost: Mapping[Label, float] | None = None
     """What a pull of each arm costs, in units of the reward: what counts is reward less cost."""
     budget: tuple[float, int] | None = None
-    """How much so many decisions may cost together: (total, rounds)."""
+    """What a number of decisions may cost together: (total, rounds)."""
 
     def __post_init__(self) -> None:
         if self.range is not None:
@@ -61,7 +61,7 @@ class Rewards:
             object.__setattr__(self, "budget", (total, int(rounds)))
 
     def costs(self, arms: Iterable[Label]) -> Vector:
-        """Cost (K,) of each arm, or a complaint about one that has none."""
+        """Cost (K,) of each arm; one that has none is an error."""
         if self.cost is None:
             return np.zeros(len(list(arms)))
         for arm in (arms := list(arms)):

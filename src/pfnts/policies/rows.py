@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from pfnts.contexts import Schema, Table, encoded, plain_rows, read
+from pfnts.contexts import Schema, Table, plain_rows, read
+from pfnts.contexts.schema import encoded
 from pfnts.events.event import Context
 from pfnts.policies.decision import Matrix
 

@@ -15,7 +15,7 @@ def thompson(
     uniforms: Matrix,
     *,
     exploration: float = 1.0,
-    less: Vector | None = None,
+    costs: Vector | None = None,
     shortlist: NDArray[np.int64] | None = None,
 ) -> Choices:
     """Draw mean rewards (q, K) and take the largest of each row.
@@ -30,7 +30,7 @@ def thompson(
         (q, n) numbers, n above ``posterior.n_uniforms``: the last of each row breaks ties.
     exploration
         Factor on the standard deviations of the draw; 0 takes the largest mean.
-    less
+    costs
         What is deducted from the mean reward of each arm, (K,).
     shortlist
         Positions (q, S) of the arms that the posterior is of; None for all.
@@ -38,9 +38,9 @@ def thompson(
     n_arms = eligible.shape[1]
     if shortlist is not None:
         eligible = np.take_along_axis(eligible, shortlist, axis=1)
-        less = None if less is None else less[shortlist]
+        costs = None if costs is None else costs[shortlist]
     drawn = posterior if exploration == 1.0 else posterior.scaled(exploration)
-    drawn = drawn if less is None else drawn.shifted(less)
+    drawn = drawn if costs is None else drawn.shifted(costs)
     index = largest(drawn.draw(uniforms[:, : drawn.n_uniforms]), eligible, uniforms[:, -1])
     choices = Choices(index, drawn.best_arm_probabilities(eligible), posterior)
     return choices if shortlist is None else choices.among(shortlist, n_arms)
@@ -62,6 +62,6 @@ def largest(values: Matrix, eligible: Mask, tie_break: Vector) -> np.ndarray[tup
 
 
 def evenly(eligible: Mask, uniform: float) -> int:
-    """Position of one of the eligible arms (K,), each alike."""
+    """Position of one of the eligible arms (K,), uniformly at random."""
     arms = np.flatnonzero(eligible)
     return int(arms[int(uniform * len(arms))])

@@ -68,7 +68,7 @@ def share_out(
 
 
 def limited(shares: Matrix, limits: Matrix, eligible: Mask) -> Matrix:
-    """Propensities (q, K) of at most ``limits`` (q, K), as near to ``shares`` (q, K) as it goes.
+    """Propensities (q, K) of at most ``limits`` (q, K), as near to ``shares`` (q, K) as possible.
 
     What is above a limit goes to the other eligible arms in proportion to their shares, evenly where these
     are zero; arms that reach their limits on the way stay there. Where the limits sum to less than 1, all are

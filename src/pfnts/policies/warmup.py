@@ -31,7 +31,7 @@ def settle(
 ) -> tuple[Choices, list[Reason]]:
     """Put warm-up draws and random ones in the place of the rule's choices where they are due.
 
-    Cold arms are drawn at random, each alike, before the rule has a say. One that is ``traffic.warmup``
+    Cold arms are drawn uniformly at random before the rule applies. One that is ``traffic.warmup``
     decisions ahead of its rewards waits for them. If all cold arms wait and there is no warm one, any arm is
     drawn.
 

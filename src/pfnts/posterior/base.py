@@ -209,7 +209,7 @@ def stack(posteriors: Sequence[P], axis: int = -1, *, coupled: bool = False) -> 
 
 
 def check_level(level: float) -> float:
-    """Return ``level``, or complain that it is no probability of an interval."""
+    """Return ``level``, or raise an error if it is no probability of an interval."""
     if not 0 < level < 1:
         raise ValueError(f"level must be strictly between 0 and 1, got {level}")
     return level

@@ -80,7 +80,7 @@ def best_arm_probabilities(
 
 
 def check_eligible(eligible: ArrayLike | None, shape: tuple[int, ...]) -> Mask | None:
-    """Return the mask in the given shape, or complain; None stays None."""
+    """Return the mask in the given shape, or raise an error; None stays None."""
     if eligible is None:
         return None
     mask = np.asarray(eligible)

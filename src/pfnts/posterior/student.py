@@ -1,4 +1,4 @@
-"""A Student posterior of mean rewards: heavier tails where few blocks speak for the variance."""
+"""A Student posterior of mean rewards: heavier tails where the variance rests on few blocks."""
 
 from __future__ import annotations
 
