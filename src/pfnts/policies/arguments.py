@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -13,7 +12,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.contexts import Schema, plain
+from pfnts.contexts import plain
+from pfnts.contexts.values import shown
 from pfnts.events import History, Label
 from pfnts.events.event import LARGEST_REWARD, Context
 from pfnts.policies.rewards import REWARDS, Rewards
@@ -51,7 +51,7 @@ def check_features(arms: Arms, *, taken: bool, policy: str) -> tuple[Context, ..
     if not taken:
         raise ValueError(
             f"arms must be a number of arms or a list of labels for {policy}, which does not judge arms by "
-            f"features, got {_shown(arms)}"
+            f"features, got {shown(arms)}"
         )
     try:
         return tuple(map(plain, (arms or {}).values()))
@@ -64,11 +64,6 @@ def check_label(label: Any) -> Label:
     if not isinstance(label, str | int) or isinstance(label, bool):
         raise ValueError(f"arms must be labelled by strings or integers, got {label!r}")
     return label
-
-
-def check_schema(schema: Schema | Mapping[str, Any] | None) -> Schema | None:
-    """Make a schema of what a user gives."""
-    return None if schema is None else Schema.of(schema)
 
 
 @contextmanager
@@ -120,7 +115,7 @@ def check_reward(value: Any, rewards: Rewards = REWARDS) -> float:
             reward = float("inf")
     if not abs(reward) <= LARGEST_REWARD:
         most = f"{LARGEST_REWARD:g}"
-        raise ValueError(f"reward must be a finite number of at most {most} in size, got {_shown(value)}")
+        raise ValueError(f"reward must be a finite number of at most {most} in size, got {shown(value)}")
     if rewards.range is not None and not rewards.range[0] <= reward <= rewards.range[1]:
         low, high = rewards.range
         raise ValueError(
@@ -135,10 +130,3 @@ def listed(name: str, values: Any) -> list[Any]:
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise ValueError(f"{name} must be a list for a batch of contexts, got {values!r}")
     return list(values)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # Python writes no integer of more than 4,300 digits
-        return "an integer of thousands of digits"

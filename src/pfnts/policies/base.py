@@ -20,7 +20,6 @@ from pfnts.policies.arguments import (
     check_id,
     check_label,
     check_reward,
-    check_schema,
     listed,
     restored_on_error,
 )
@@ -80,7 +79,7 @@ class Policy(Decider):
         labels = check_arms(arms)
         super().__init__(
             labels,
-            check_schema(schema),
+            None if schema is None else Schema.of(schema),
             traffic=traffic.for_arms(labels),
             features=check_features(arms, taken=self.judges_features, policy=type(self).__name__),
             arm_schema=arm_schema,

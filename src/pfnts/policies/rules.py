@@ -35,15 +35,18 @@ def thompson(
     shortlist
         Positions (q, S) of the arms that the posterior is of; None for all.
     """
-    n_arms = eligible.shape[1]
+    shares = np.zeros(eligible.shape)
     if shortlist is not None:
         eligible = np.take_along_axis(eligible, shortlist, axis=1)
         costs = None if costs is None else costs[shortlist]
     drawn = posterior if exploration == 1.0 else posterior.scaled(exploration)
     drawn = drawn if costs is None else drawn.shifted(costs)
     index = largest(drawn.draw(uniforms[:, : drawn.n_uniforms]), eligible, uniforms[:, -1])
-    choices = Choices(index, drawn.best_arm_probabilities(eligible), posterior)
-    return choices if shortlist is None else choices.among(shortlist, n_arms)
+    best = drawn.best_arm_probabilities(eligible)
+    if shortlist is None:
+        return Choices(index, best, posterior)
+    np.put_along_axis(shares, shortlist, best, axis=1)  # the others are never chosen
+    return Choices(np.take_along_axis(shortlist, index[:, None], axis=1)[:, 0], shares, posterior, shortlist)
 
 
 def greedy(values: Matrix, eligible: Mask, tie_break: Vector) -> Choices:

@@ -102,6 +102,13 @@ class Posterior(ABC):
             copy._set(name, value)
         return copy
 
+    def scaled(self, factor: float) -> Self:
+        """Return the posterior with every scale multiplied by ``factor``."""
+        if not factor >= 0:
+            raise ValueError(f"factor must not be negative, got {factor}")
+        directions = None if self.directions is None else factor * self.directions
+        return replace(self, variance=factor**2 * self.variance, directions=directions)
+
     def shifted(self, offset: ArrayLike) -> Self:
         """Return the posterior of the mean rewards less ``offset`` (K,)."""
         return replace(self, mean=self.mean - np.asarray(offset))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -83,13 +83,6 @@ class StudentPosterior(Posterior):
             return coupled
         draw: Array = self.mean + np.sqrt(self.variance) * scipy.special.stdtrit(self.dof, uniforms)
         return draw
-
-    def scaled(self, factor: float) -> StudentPosterior:
-        """Return the posterior with every scale multiplied by ``factor``."""
-        if not factor >= 0:
-            raise ValueError(f"factor must not be negative, got {factor}")
-        directions = None if self.directions is None else factor * self.directions
-        return replace(self, variance=factor**2 * self.variance, directions=directions)
 
     def sample(self, rng: Generator) -> Array:
         """Draw every entry independently: ``mean.size`` standard normals, then as many chi-squares."""
