@@ -238,6 +238,8 @@ def _floats(name: str, values: ArrayLike) -> Array:
 def _spread(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     if array.shape == shape:
         return array
+    if not array.ndim:
+        return np.full(shape, array)  # a third of the time, in every decision
     try:
         return np.broadcast_to(array, shape)
     except ValueError as error:
