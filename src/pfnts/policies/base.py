@@ -43,7 +43,7 @@ class Policy(Decider):
     A policy is its log (`EventFold`): `decide` and `update` append events and change nothing else, and an
     error leaves it as it was. It may be shared by threads; one call is served at a time.
 
-    A subclass implements `_reset`, `_observe` and `_choose`, and whichever of the other hooks it needs.
+    A subclass implements `_reset`, `_observe`, and `_posterior` or `_choose`; other hooks if it needs them.
 
     Parameters
     ----------

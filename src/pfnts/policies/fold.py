@@ -30,16 +30,10 @@ class EventFold(ABC):
 
     Parameters
     ----------
-    arms
-        Labels of the arms at the beginning.
-    schema
-        What the columns of a context are; inferred from the first context when not given.
+    arms, schema, features, arm_schema
+        As for `History`.
     traffic
-        Who gets traffic before the policy's own rule.
-    features
-        Features of each of these arms; None where arms have none.
-    arm_schema
-        What the columns of features are; inferred from the first ones when not given.
+        How traffic is allocated before, or alongside, the policy's own rule.
     """
 
     name: ClassVar[str]

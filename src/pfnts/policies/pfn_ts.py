@@ -95,7 +95,7 @@ class PFNTS(Policy):
         if encoding is None:
             encoding = "features" if by_features else "adaptive"
         self._selector = arm_models.selector(encoding)
-        first, *others = self._selector.candidates(n_arms=0)
+        first, *others = self._selector.candidates(0)
         self._features = None if others else first.by_features
         if self._features is not None and not by_features and not self._features.identity:
             raise ValueError(
