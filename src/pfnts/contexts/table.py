@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,9 @@ class Table:
     """Columns that the container itself declares categorical."""
     written: bool = False
     """Whether texts stand for values of any kind, as in a CSV file."""
-    _places: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        places = {name: j for j, name in enumerate(self.names)}
-        object.__setattr__(self, "_places", places)
-        if len(places) != len(self.names):
+        if len(set(self.names)) != len(self.names):
             repeated = sorted({name for name in self.names if self.names.count(name) > 1})
             raise ValueError(f"context columns must have distinct names, {repeated} are not; rename them")
 
@@ -78,6 +76,10 @@ class Table:
             for column in self.columns
         )
         return replace(self, columns=columns, n_rows=len(rows), single=False)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: j for j, name in enumerate(self.names)}
 
 
 def read(contexts: Any) -> Table:
