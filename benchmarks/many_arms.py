@@ -57,13 +57,13 @@ def line(name: str, arms: int, *, rows: int, backbone: str, candidates: bool, re
         processor.append(time.process_time() - start)
         assert decision.reason != "warmup"
         start = time.process_time()
-        policy._offer(asked.get("candidates"))
+        policy._actions(asked.get("candidates"))
         encoding.append(time.process_time() - start)
         if arms > Features().shortlist:
             start = time.process_time()
-            actions = policy._offer(asked.get("candidates")).actions
+            actions = policy._actions(asked.get("candidates"))
             policy._models.shortlist(
-                context[None], actions, np.ones((1, arms), dtype=bool), 32, np.zeros(arms)
+                context[None], actions, np.ones((1, arms), dtype=bool), size=32, costs=None
             )
             scoring.append(time.process_time() - start - encoding[-1])
     tracemalloc.start()

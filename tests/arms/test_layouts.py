@@ -20,7 +20,7 @@ from pfnts.arms import (
     from_description,
     selector,
 )
-from pfnts.arms.models import join
+from pfnts.arms.answers import join
 from pfnts.backbones import LinearBackbone
 from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import Predictive, ShrunkSubCLT, SubCLT
@@ -231,12 +231,39 @@ class Tagged:
 
     name = "tagged"
     shared = True
+    by_features = None
 
     def features(self, X: Any, arms: Any, *, n_arms: int) -> Any:
         return np.concatenate([arms[:, None].astype(float), X], axis=1)
 
     def arm_columns(self, width: int, *, n_arms: int) -> range:
         return range(1)
+
+
+class Mirrored:
+    """A user's layout: a sequence for each arm, in which contexts have the other sign."""
+
+    name = "mirrored"
+    shared = False
+    by_features = None
+
+    def features(self, X: Any, arms: Any, *, n_arms: int) -> Any:
+        return -X
+
+    def arm_columns(self, width: int, *, n_arms: int) -> range:
+        return range(0)
+
+
+def test_queries_look_like_the_rows_of_a_users_own_layout(rng: Generator) -> None:
+    history = filled(rng, 64)
+    queries = rng.uniform(size=(4, history.contexts.shape[1]))
+    said = []
+    for encoding in ("disjoint", Mirrored()):
+        policy = PFNTS(3, encoding=encoding, backbone="linear", estimator="subclt")
+        policy.update(history.contexts, arm=history.arms, reward=history.rewards)
+        said.append(policy.posterior(queries))
+    # A linear model does not mind the sign of its columns.
+    np.testing.assert_allclose(said[0].mean, said[1].mean, rtol=1e-8)
 
 
 def test_a_users_own_layout_answers(rng: Generator, tmp_path: Any) -> None:

@@ -74,15 +74,16 @@ def test_positional_containers(context: Any, single: bool) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool])
 def test_tensors(dtype: torch.dtype) -> None:
     tensor = torch.tensor([[1, 0], [0, 1]]).to(dtype)
-    np.testing.assert_array_equal(Schema.numeric(2).encode(tensor), np.eye(2))
+    schema = Schema.of({"0": "numeric", "1": "numeric"})
+    np.testing.assert_array_equal(schema.encode(tensor), np.eye(2))
     if dtype.is_floating_point:
-        np.testing.assert_array_equal(Schema.numeric(2).encode(tensor[0].requires_grad_()), [[1, 0]])
+        np.testing.assert_array_equal(schema.encode(tensor[0].requires_grad_()), [[1, 0]])
 
 
 def test_integer_column_names_are_names_and_not_positions() -> None:
     frame = pd.DataFrame({1: [10.0], 0: [20.0]})
     assert Schema.infer(frame).features == ("1", "0")
-    np.testing.assert_array_equal(Schema.numeric(2).encode(frame), [[20, 10]])
+    np.testing.assert_array_equal(Schema.of({"0": "numeric", "1": "numeric"}).encode(frame), [[20, 10]])
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_plain_arrays_pass_through_as_copies() -> None:
     np.testing.assert_array_equal(encoded, X)
     encoded[0, 0] = 99
     assert X[0, 0] == 0
-    assert schema == Schema.numeric(2)
+    assert schema == Schema.of({"0": "numeric", "1": "numeric"})
     np.testing.assert_array_equal(schema.encode(X.astype(np.float32)), X)
     np.testing.assert_array_equal(schema.encode(X.astype(int)), X)
     np.testing.assert_array_equal(schema.encode(X[0].tolist()), X[:1])

@@ -137,7 +137,7 @@ def trained(policy: Policy, action: str = "") -> Policy:
 
 
 def has_posterior(policy: Policy) -> bool:
-    return type(policy)._posterior_at is not Policy._posterior_at
+    return type(policy)._posterior is not Policy._posterior
 
 
 # What can be done to a policy; a generator comes with it.

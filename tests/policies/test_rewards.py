@@ -16,7 +16,7 @@ from pfnts.events import History, Observed
 from pfnts.events.event import to_dict
 from pfnts.policies import make
 from pfnts.policies.budget import affordable, price
-from pfnts.policies.corners import open_questions
+from pfnts.policies.unexplored import open_questions
 
 ARMS = ["a", "b", "c"]
 KNOWN: dict[str, Any] = {
@@ -131,12 +131,12 @@ def test_open_questions_by_hand() -> None:
     ]:
         history.fold(Observed(context=[x], arm=arm, value=value))
     means = np.array([[1.5, 3.5, 0.0], [2.5, 9.0, 0.0]])
-    untried, echo, odds = open_questions(np.array([[1.1], [7.0]]), [0, 1, 2], history, means)
+    untried, outlier, odds = open_questions(np.array([[1.1], [7.0]]), [0, 1, 2], history, means)
     # Of 5 contexts (and this one), none is nearer to 1.1 than a's 1.0; a's 1.0 is nearer than b's 2.0.
     np.testing.assert_allclose(untried, [[1 / 6, 2 / 6, 1.0], [2 / 6, 1 / 6, 1.0]])
     # From 7, a's 9 is the second nearest of its rows, and a third of them are as high; its 2, the nearest, is
     # less than the mean. None of b's paid more than 9.
-    np.testing.assert_array_equal(echo, [[9.0, 4.0, 0.0], [9.0, 9.0, 0.0]])
+    np.testing.assert_array_equal(outlier, [[9.0, 4.0, 0.0], [9.0, 9.0, 0.0]])
     np.testing.assert_allclose(odds, 0.05**2 * np.array([[9.0, 4.0, 0.0], [9 / 4, 0.0, 0.0]]))
 
 

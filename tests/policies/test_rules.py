@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import scipy.stats
 from numpy.random import Generator
 
+from pfnts import Policy
 from pfnts.policies.rules import evenly, greedy, largest, thompson
 from pfnts.posterior import GaussianPosterior, RewardDistribution
 
@@ -77,3 +81,32 @@ def test_evenly_reaches_every_eligible_arm_and_no_other() -> None:
     assert evenly(mask, np.nextafter(1.0, 0.0)) == 4
     tie = np.ones((1, 5))
     assert largest(tie, mask[None], np.array([np.nextafter(1.0, 0.0)])).tolist() == [4]
+
+
+class Coins(Policy):
+    """All that a Thompson sampler needs: a model, and a posterior."""
+
+    name = "coins"
+
+    def _reset(self, width: int, n_arms: int) -> None:
+        self._paid, self._rows = np.zeros((2, n_arms))
+
+    def _observe(self, X: Any, arms: Any, rewards: Any) -> None:
+        np.add.at(self._paid, arms, rewards)
+        np.add.at(self._rows, arms, 1)
+
+    def _posterior(self, X: Any, arms: Any) -> GaussianPosterior:
+        mean = np.broadcast_to((self._paid / (self._rows + 1))[list(arms)], (len(X), len(arms)))
+        variance = np.broadcast_to(1 / (self._rows + 1)[list(arms)], mean.shape)
+        return GaussianPosterior(mean=mean, variance=variance, size=1)
+
+
+def test_a_policy_with_a_posterior_draws_from_it(rng: Generator) -> None:
+    policy = Coins(["a", "b"])
+    policy.update([[0.0]] * 3, arm=["a", "b", "b"], reward=[1.0, 2.0, 1.0])
+    decision = policy.decide([0.0], rng=rng)
+    gap, spread = 1 / 2 - 3 / 3, np.sqrt(1 / 2 + 1 / 3)
+    expected = scipy.stats.norm.cdf([gap / spread, -gap / spread])
+    np.testing.assert_allclose(decision.propensities, expected, atol=1e-9)
+    np.testing.assert_allclose(policy.posterior([0.0]).mean, [1 / 2, 3 / 3])
+    assert policy.explain([0.0]).leader == "b"

@@ -8,7 +8,7 @@ from scipy import stats
 
 from pfnts.posterior import BoundedPosterior, GaussianPosterior
 
-FIELDS = ("location", "scale", "low", "high", "size", "reach", "echo", "echoed")
+FIELDS = ("location", "scale", "low", "high", "size", "tail", "outlier", "outlier_weight")
 
 
 def some(rng: np.random.Generator, arms: int = 4) -> BoundedPosterior:
@@ -18,9 +18,9 @@ def some(rng: np.random.Generator, arms: int = 4) -> BoundedPosterior:
         low=np.asarray(0.0),
         high=np.asarray(1.0),
         size=np.asarray(5),
-        reach=np.where(rng.random(arms) < 0.7, 0.1 * rng.random(arms), 0.0),
-        echo=rng.random(arms),
-        echoed=rng.random(arms) * (rng.random(arms) < 0.7),
+        tail=np.where(rng.random(arms) < 0.7, 0.1 * rng.random(arms), 0.0),
+        outlier=rng.random(arms),
+        outlier_weight=rng.random(arms) * (rng.random(arms) < 0.7),
     )
 
 
@@ -84,7 +84,7 @@ def test_scaling_touches_the_model_alone_and_zero_takes_the_largest_location() -
     posterior = some(np.random.default_rng(2))
     half = posterior.scaled(0.5)
     np.testing.assert_array_equal(half.scale, 0.5 * posterior.scale)
-    np.testing.assert_array_equal(half.reach, posterior.reach)
+    np.testing.assert_array_equal(half.tail, posterior.tail)
     greedy = posterior.scaled(0.0).best_arm_probabilities()
     assert greedy[posterior.location.argmax()] == pytest.approx(
         1 / (posterior.location == posterior.location.max()).sum()

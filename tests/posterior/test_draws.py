@@ -47,7 +47,7 @@ def test_draws_have_the_mean_and_covariance_they_should(
 ) -> None:
     one = posterior(rng, kind, coupled, blocks=blocks)
     many = one.__class__(
-        **{name: np.broadcast_to(getattr(one, name), (N, 3)) for name in one._fields()},
+        **{name: np.broadcast_to(getattr(one, name), (N, 3)) for name in one._fields},
         directions=np.broadcast_to(one.directions[:, None], (blocks, N, 3)),
         coupled=coupled,
     )

@@ -123,15 +123,6 @@ def test_index_cuts_contexts(rng: Generator) -> None:
         one[0]
 
 
-def test_reshape_turns_queries_of_one_sequence_into_rows_of_arms(rng: Generator) -> None:
-    flat = blocks(rng, 4, 6, coupled=True)
-    rows = flat.reshape(2, 3)
-    assert rows.coupled
-    assert rows.directions is not None
-    assert rows.directions.shape == (4, 2, 3)
-    assert not flat.reshape(2, 3, coupled=False).coupled
-
-
 def test_scaled_multiplies_standard_deviations(rng: Generator) -> None:
     posterior = blocks(rng, 4, 6, coupled=True)
     wider = posterior.scaled(3.0)

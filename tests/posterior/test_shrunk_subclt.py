@@ -8,7 +8,7 @@ from numpy.random import Generator
 from scipy.stats import t as student
 
 from pfnts.arms import ArmModels, selector
-from pfnts.arms.models import join
+from pfnts.arms.answers import join
 from pfnts.backbones import LinearBackbone, Prediction
 from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import Estimator, ShrunkSubCLT, StudentPosterior, SubCLT

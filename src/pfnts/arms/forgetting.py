@@ -23,9 +23,9 @@ class Forgetting:
     """
 
     window: int | None = None
-    """A model that holds twice as many rows is started anew from the last so many, of all arms together."""
+    """A model that holds twice as many rows is started anew from the last ones, of all arms together."""
     half_life: int | None = None
-    """Every so many rows, half of those that are older leave, drawn by a hash of their numbers."""
+    """Each time this many rows have come, half of the older ones leave, drawn by a hash of their numbers."""
 
     def next_cut(self, n: int) -> int | None:
         """Number of rows, above n, at which rows leave next; None for never."""

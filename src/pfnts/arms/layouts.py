@@ -31,6 +31,11 @@ class Layout(Protocol):
         """Whether all arms live in one sequence."""
         ...
 
+    @property
+    def by_features(self) -> Features | None:
+        """How arms are judged by their features; None where each is judged by its own rows."""
+        ...
+
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
         """Rows of the sequence for contexts ``X`` (n, P) and arm numbers (n,) below ``n_arms``.
 
@@ -55,6 +60,7 @@ class Disjoint:
 
     name = "disjoint"
     shared = False
+    by_features = None
 
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:  # noqa: ARG002
         """Rows as they are, (n, P)."""
@@ -77,6 +83,7 @@ class Joint:
 
     name = "joint"
     shared = True
+    by_features = None
 
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
         """Rows (n, P + n_arms)."""
@@ -99,6 +106,7 @@ class Block:
 
     name = "block"
     shared = True
+    by_features = None
 
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
         """Rows (n, P n_arms)."""
@@ -124,10 +132,10 @@ class Features:
     identity
         Whether the arm itself is among the columns, for what its features do not say.
     shortlist
-        The network is asked about so many arms at most: those with the largest upper quantiles by a ridge
-        regression on the same rows.
+        The largest number of arms that the network is asked about: those with the largest upper quantiles by
+        a ridge regression on the same rows.
     explore
-        Share of the decisions among more arms than that in which any arm is drawn, each alike, so that none
+        Share of the decisions among more arms than that in which an arm is drawn uniformly, so that none
         is starved by a poor shortlist.
     schema
         What the columns of features are; inferred from those of the first arms when not given.
@@ -152,6 +160,11 @@ class Features:
             raise ValueError(f"explore must be between 0 and 1, a share of the decisions, got {self.explore}")
         if self.schema is not None:
             object.__setattr__(self, "schema", Schema.of(self.schema))
+
+    @property
+    def by_features(self) -> Features:
+        """This way."""
+        return self
 
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
         """Rows as they are, and with ``identity`` a one-hot vector."""

@@ -3,48 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
+from pfnts.arms import answers
 from pfnts.arms.changes import EVERY, Change, ChangeWatch
+from pfnts.arms.forecasts import Forecast, scored
 from pfnts.arms.forgetting import Forgetting
-from pfnts.arms.layouts import Features
-from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
+from pfnts.arms.schedule import FIRST_POSTERIOR, last_refresh
 from pfnts.arms.selectors import LayoutSelector
-from pfnts.arms.sequences import ArmHistory, LayoutSequences
+from pfnts.arms.sequences import LayoutSequences
 from pfnts.arms.shortlist import RidgeScores, largest
-from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Question
+from pfnts.backbones.base import Backbone
 from pfnts.events import ActionSet, History
-from pfnts.posterior import AnyPosterior, Estimator, GaussianPosterior, RewardDistribution, stack
+from pfnts.posterior import AnyPosterior, Estimator
 from pfnts.posterior.base import Array
-from pfnts.posterior.rewards import stack_rewards
-from pfnts.scores import crps
 
 _Numbers: TypeAlias = NDArray[np.int64]
 Version: TypeAlias = tuple[str, int, int]
 """Layout, rows and restarts: while an arm's version stays the same, so does its posterior."""
 
-# As many levels as a PFN puts out; the CRPS of a Gaussian is then right to 0.3 %.
-_LEVELS = tuple(np.arange(1, 100) / 100)
 _SCORED_AT_ONCE = 64
 _NEVER = Forgetting()
-# Degrees of freedom at which a Student is a Gaussian for every purpose: a stand-in among Student columns.
-_NEARLY_GAUSSIAN = 1000.0
-
-
-@dataclass(frozen=True)
-class _Forecast:
-    """A reward to be scored: what was known of it just before it arrived."""
-
-    number: int
-    sequence: PredictiveSequence
-    size: int
-    row: Array
-    reward: float
 
 
 class ArmModels:
@@ -96,9 +78,9 @@ class ArmModels:
             place: self._start(place)
             for place in (range(len(self._candidates)) if selector.compares else [0])
         }
-        self._active = 0
+        self._active, self._answering = 0, self._grown[0]
         self._switches = list(selector.switch_times)
-        self._forecasts: list[tuple[_Forecast, ...]] = []
+        self._forecasts: list[Forecast] = []
         self.totals = [0.0] * len(self._candidates)
         """CRPS of each candidate layout so far."""
         self.size = 0
@@ -152,9 +134,10 @@ class ArmModels:
 
     def version(self, arm: int) -> Version:
         """Say what an arm's posterior depends on."""
-        model = self._answering.of(arm)
-        name, rows = (self.layout, model.version) if model.version else ("pooled", self._pooled_size())
-        return name, rows, self._restarts
+        rows = self._answering.of(arm).version
+        if rows:
+            return self._answering.layout.name, rows, self._restarts
+        return "pooled", len(self._pooled()), self._restarts
 
     def held(self, arms: Sequence[int]) -> NDArray[np.int64]:
         """Rows of each arm that the model answering for it holds."""
@@ -163,10 +146,11 @@ class ArmModels:
     def cold(self, arms: Sequence[int]) -> NDArray[np.bool_]:
         """Arms whose posterior rests on too few rows: their own, or any where features tell them apart."""
         answering = self._answering
-        if isinstance(answering.layout, Features):
-            needed = answering.layout.pooled_warmup(self._width, warmup=self._warmup)
-            return np.full(len(arms), answering.of(0).version < needed)
-        return self.held(arms) < self._warmup
+        by_features = answering.layout.by_features
+        if by_features is None:
+            return self.held(arms) < self._warmup
+        needed = by_features.pooled_warmup(self._width, warmup=self._warmup)
+        return np.full(len(arms), answering.of(0).version < needed)
 
     def lasts(self, most: int) -> int:
         """Rows, ``most`` or fewer, after which posteriors may change whatever the rows are."""
@@ -187,79 +171,56 @@ class ArmModels:
                 first = min(first, int(places[refresh]))
         return first
 
-    def posteriors(self, X: Array, arms: ActionSet, estimator: Estimator) -> list[AnyPosterior]:
-        """Posterior of each arm's mean reward at contexts ``X`` (q, P), arrays (q,), from one prediction."""
-        ready = [place for place, arm in enumerate(arms) if self._answering.of(arm).version]
-        if self.shared and ready:
-            # One question about every context under every arm, arm by arm.
-            numbers = np.repeat(np.asarray(arms.numbers, dtype=np.int64), len(X))
-            return self._shared_posteriors(arms.rows(X), numbers, len(X), estimator)
-        questions = [
-            _question(self._answering.of(arms[place]), arms.take([place]).rows(X), estimator)
-            for place in ready
-        ]
-        answers = self._backbone.predict(questions) if questions else []
-        found: dict[int, AnyPosterior] = {}
-        for place, answer in zip(ready, answers, strict=True):
-            model = self._answering.of(arms[place])
-            found[place] = estimator.posterior(
-                answer, size=model.version, reward_variance=model.reward_variance
-            )
-        return [found[place] if place in found else self._stand_in(len(X)) for place in range(len(arms))]
+    def posteriors(
+        self, X: Array, arms: ActionSet, estimator: Estimator, *, shortlist: _Numbers | None = None
+    ) -> list[AnyPosterior]:
+        """Posterior of each arm's mean reward at contexts ``X`` (q, P), arrays (q,), from one prediction.
+
+        Of the S arms at the positions of a ``shortlist`` (q, S), others at each context, if there is one.
+        """
+        numbers = np.asarray(arms.numbers, dtype=np.int64)
+        if shortlist is None:
+            rows, numbers = arms.rows(X), np.repeat(numbers, len(X))
+        else:
+            places = shortlist.T
+            contexts = np.broadcast_to(X, (*places.shape, X.shape[1]))
+            rows = np.concatenate([contexts, arms.features[places]], axis=2).reshape(places.size, -1)
+            numbers = numbers[places].ravel()
+        found = answers.posteriors(
+            self._answering, rows, numbers, q=len(X), backbone=self._backbone, estimator=estimator
+        )
+        return [answers.stand_in(self._pooled(), len(X)) if one is None else one for one in found]
 
     def shortlist(
-        self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], size: int, less: Array
+        self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, costs: Array | None
     ) -> _Numbers:
         """Positions (q, size) of the arms with the largest upper quantiles at contexts ``X`` (q, P).
 
         They follow from the rows that the posterior rests on, the context and the arms: nothing is drawn.
-        ``less`` (K,) is deducted from the mean reward of each arm.
+        ``costs`` (K,) is deducted from the mean reward of each arm.
         """
+        costs = np.zeros(len(arms)) if costs is None else costs
         fit, numbers = self._fit(), np.asarray(arms.numbers, dtype=np.int64)
         return np.stack(
             [
-                largest(fit.upper(arms.rows(x[None]), numbers) - less, allowed, size)
+                largest(fit.upper(arms.rows(x[None]), numbers) - costs, allowed, size)
                 for x, allowed in zip(X, eligible, strict=True)
             ]
         )
-
-    def posteriors_among(
-        self, X: Array, arms: ActionSet, places: _Numbers, estimator: Estimator
-    ) -> list[AnyPosterior]:
-        """Posteriors (q,) at contexts ``X`` (q, P), one for each of the S arms at ``places`` (q, S)."""
-        features = arms.features[places.T]  # (S, q, A)
-        rows = np.concatenate([np.broadcast_to(X, (*places.T.shape, X.shape[1])), features], axis=2)
-        numbers = np.asarray(arms.numbers, dtype=np.int64)[places.T].ravel()
-        return self._shared_posteriors(rows.reshape(len(numbers), -1), numbers, len(X), estimator)
-
-    def _shared_posteriors(
-        self, rows: Array, numbers: _Numbers, q: int, estimator: Estimator
-    ) -> list[AnyPosterior]:
-        """Ask the one sequence about rows (m q, P + A), and cut what it says into m posteriors (q,)."""
-        model = self._answering.of(0)
-        question = _question(model, self._answering.features(rows, numbers), estimator)
-        [whole] = self._backbone.predict([question])
-        return [
-            estimator.posterior(
-                _part(whole, slice(start, start + q)),
-                size=model.version,
-                reward_variance=model.reward_variance,
-            )
-            for start in range(0, len(rows), q)
-        ]
 
     def _fit(self) -> RidgeScores:
         """The ridge regression on the rows that the posterior rests on."""
         version, history = self.version(0), self._history
         assert history is not None
         if self._scores is None or self._scores[0] != version:
-            layout, rows = self._answering.layout, self._rows()[: self._answering.of(0).version]
+            by_features = self._answering.layout.by_features
+            rows = self._rows()[: self._answering.of(0).version]
             fit = RidgeScores.fit(
                 history.rows(rows),
                 history.arms[rows],
                 history.rewards[rows],
                 width=history.contexts.shape[1],
-                effects=self.n_arms if isinstance(layout, Features) and layout.identity else 0,
+                effects=self.n_arms if by_features is not None and by_features.identity else 0,
             )
             self._scores = version, fit
         return self._scores[1]
@@ -267,10 +228,6 @@ class ArmModels:
     def _rows(self) -> _Numbers:
         """Numbers of the rows that the models have been told since they were started."""
         return np.concatenate([self._kept, np.arange(self._restarted, self.size)])
-
-    @property
-    def _answering(self) -> LayoutSequences:
-        return self._grown[self._active]
 
     def _start(self, place: int) -> LayoutSequences:
         return LayoutSequences(self._candidates[place], backbone=self._backbone, **self._settings)  # type: ignore[arg-type]
@@ -281,6 +238,7 @@ class ArmModels:
         self._active = self._selector.choose(self._active, self.totals)
         if self._active not in self._grown:
             self._grown[self._active] = self._grow(self._active, history, self._rows())
+        self._answering = self._grown[self._active]
         if not self._switches or not self._selector.compares:
             self._grown = {self._active: self._answering}
 
@@ -288,36 +246,22 @@ class ArmModels:
         """Note a reward that every candidate can predict without having seen it, to be scored with others."""
         models = [self._grown[place].of(arm) for place in rows]
         if all(model.version for model in models):
-            self._forecasts.append(
-                tuple(
-                    _Forecast(self.size, model.sequence, model.version, row, reward)  # type: ignore[arg-type]
-                    for model, row in zip(models, rows.values(), strict=True)
-                )
-            )
-            if len(self._forecasts) >= _SCORED_AT_ONCE:
+            self._forecasts += [
+                Forecast(place, self.size, model, model.version, row, reward)
+                for model, (place, row) in zip(models, rows.items(), strict=True)
+            ]
+            if len(self._forecasts) >= _SCORED_AT_ONCE * len(models):
                 self._score()
 
     def _score(self) -> None:
         """Add the CRPS of the rewards noted; the watch is told that of the layout that answers."""
         waiting, self._forecasts = self._forecasts, []
         seen: list[tuple[int, float]] = []
-        groups: dict[tuple[int, int, int], list[_Forecast]] = {}
-        for forecasts in waiting:
-            for place, forecast in zip(self._grown, forecasts, strict=True):
-                groups.setdefault((place, id(forecast.sequence), forecast.size), []).append(forecast)
-        questions = [
-            Question(group[0].sequence, np.stack([f.row for f in group]), (group[0].size,), _LEVELS)
-            for group in groups.values()
-        ]
-        for (place, _, _), group, answer in zip(
-            groups, groups.values(), self._backbone.predict(questions) if questions else [], strict=True
-        ):
-            rewards = np.array([forecast.reward for forecast in group])
-            losses = crps(np.array(_LEVELS), answer.quantiles, rewards)
-            self.totals[place] += float(losses.sum())
-            if place == self._active:
-                numbers = [forecast.number for forecast in group]
-                seen += zip(numbers, losses.tolist(), strict=True)
+        for group, losses in scored(waiting, self._backbone):
+            layout = group[0].layout
+            self.totals[layout] += float(losses.sum())
+            if layout == self._active:
+                seen += zip([forecast.number for forecast in group], losses.tolist(), strict=True)
         if self._watch is not None and seen:
             self._watch.add(*map(np.array, zip(*sorted(seen), strict=True)))
 
@@ -345,18 +289,15 @@ class ArmModels:
         rows = np.array([r for r in range(middle, self.size) if alone.of(int(history.arms[r])).version])
         if not len(rows):
             return False
+        arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
         features = alone.features(history.rows(rows), history.arms[rows])
-        models = [alone.of(int(arm)) for arm in history.arms[rows]]
-        asked = {id(model): model for model in models}
-        places = {key: [i for i, model in enumerate(models) if id(model) == key] for key in asked}
-        questions = [
-            Question(model.sequence, features[places[key]], (model.version,), _LEVELS)  # type: ignore[arg-type]
-            for key, model in asked.items()
+        forecasts = [
+            Forecast(self._active, i, model, model.version, features[i], rewards[i])
+            for i, model in enumerate(map(alone.of, arms))
         ]
         losses = np.empty(len(rows))
-        for key, answer in zip(asked, self._backbone.predict(questions), strict=True):
-            own = places[key]
-            losses[own] = crps(np.array(_LEVELS), answer.quantiles, history.rewards[rows[own]])
+        for group, found in scored(forecasts, self._backbone):
+            losses[[forecast.number for forecast in group]] = found
         return watch.worse_than(rows, losses)
 
     def _restart(self, history: History, rows: NDArray[np.int64]) -> None:
@@ -365,6 +306,7 @@ class ArmModels:
         self._kept, self._restarted = rows, self.size
         self._restarts += 1
         self._grown = {place: self._grow(place, history, rows) for place in self._grown}
+        self._answering = self._grown[self._active]
         for grown in self._grown.values():
             grown.refresh(history.rewards[rows])
 
@@ -382,62 +324,9 @@ class ArmModels:
             return history.rewards[: self.size]
         return np.concatenate([history.rewards[self._kept], history.rewards[self._restarted : self.size]])
 
-    def _pooled_size(self) -> int:
+    def _pooled(self) -> Array:
+        """Rewards of all arms, which stand in for those of an arm without a posterior of its own."""
         size = len(self._rewards)
         if size < FIRST_POSTERIOR:
             raise ValueError(f"a posterior needs at least {FIRST_POSTERIOR} rewards, got {size}")
-        point = following = FIRST_POSTERIOR
-        while following <= size:
-            point, following = following, next_refresh(following, self._refresh)
-        return point
-
-    def _stand_in(self, q: int) -> GaussianPosterior:
-        """What is said of an arm without a posterior of its own: its mean is like a reward of any arm."""
-        rewards = self._rewards[: self._pooled_size()]
-        scale = np.full(q, np.std(rewards))
-        return GaussianPosterior(
-            mean=np.full(q, np.mean(rewards)), variance=scale**2, size=1, directions=scale[None]
-        )
-
-
-def join(columns: Sequence[AnyPosterior], *, coupled: bool, own: int) -> AnyPosterior:
-    """Join posteriors (q,), one per arm, into (q, K); the last ``own`` directions stay each arm's own."""
-    for column in columns:
-        if isinstance(column, RewardDistribution):
-            return stack_rewards([_rewards(other, len(column.points)) for other in columns])
-    if len({type(column) for column in columns}) > 1:
-        columns = [
-            column.student(_NEARLY_GAUSSIAN) if isinstance(column, GaussianPosterior) else column
-            for column in columns
-        ]
-    joined: GaussianPosterior = stack(columns, coupled=coupled)  # type: ignore[type-var, assignment]
-    if coupled and own and joined.directions is not None:
-        return replace(joined, directions=_unshared(joined.directions, own))
-    return joined
-
-
-def _rewards(column: AnyPosterior, count: int) -> RewardDistribution:
-    """Give equally likely rewards, also for a stand-in."""
-    if isinstance(column, RewardDistribution):
-        return column
-    normal = scipy.special.ndtri((np.arange(count) + 0.5) / count)
-    return RewardDistribution(column.mean + normal[:, None] * np.sqrt(column.variance), column.size)
-
-
-def _question(model: ArmHistory, queries: Array, estimator: Estimator) -> Question:
-    asked = estimator.asks(model.version)
-    assert model.sequence is not None
-    return Question(model.sequence, queries, asked.sizes, asked.levels)
-
-
-def _part(whole: Prediction, which: slice) -> Prediction:
-    sd = None if whole.mean_sd is None else whole.mean_sd[which]
-    return Prediction(whole.means[:, which], whole.quantiles[:, which], sd)
-
-
-def _unshared(directions: Array, own: int) -> Array:
-    """Spread the last ``own`` directions (J, q, K) so that each arm's part has draws to itself."""
-    shared, rest = directions[:-own], directions[-own:]
-    arms = directions.shape[-1]
-    spread = rest[:, None] * np.eye(arms)[None, :, None, :]
-    return np.concatenate([shared, spread.reshape(own * arms, *directions.shape[1:])])
+        return self._rewards[: last_refresh(size, self._refresh)]

@@ -9,7 +9,7 @@ FIRST_POSTERIOR = 3
 
 
 def check_refresh(refresh: float) -> float:
-    """Return the growth factor of refresh points, or complain."""
+    """Return the growth factor of refresh points, or raise an error."""
     if not (math.isfinite(refresh) and refresh > 1):
         raise ValueError(f"refresh must be a finite number above 1, got {refresh}")
     return float(refresh)
@@ -37,4 +37,18 @@ def next_refresh(n: int, refresh: float) -> int:
         # A power of two up to 64 that shortens the step by less than a quarter of it.
         unit = 1 << max(0, min(6, ((following - point) // 4).bit_length() - 1))
         point = following - following % unit
+    return point
+
+
+def last_refresh(n: int, refresh: float) -> int:
+    """Return the last refresh point up to n rows, of which there must be enough for one.
+
+    Examples
+    --------
+    >>> last_refresh(127, 1.5), last_refresh(128, 1.5)
+    (88, 128)
+    """
+    point = following = FIRST_POSTERIOR
+    while following <= n:
+        point, following = following, next_refresh(following, refresh)
     return point

@@ -104,16 +104,8 @@ class LayoutSequences:
     ----------
     layout
         Which sequence a row goes to and what it looks like there.
-    backbone
-        Makes the sequences.
-    refresh
-        Growth factor of refresh points.
-    warmup
-        Rows of an arm without which it is cold.
-    n_arms
-        Arms there may be.
-    width
-        Floats in a context.
+    backbone, refresh, warmup, n_arms, width
+        See `ArmModels`.
     """
 
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -32,7 +31,7 @@ SPARE_SLOTS = 8
 """One-hot places of an inferred categorical column, at least: categories that appear later need some."""
 MOST_SLOTS = 10_000
 """One-hot places that a column may have."""
-_MISSING, _UNSEEN = -1, -2
+_UNSEEN = -1.0
 
 
 class UnseenCategoryWarning(UserWarning):
@@ -126,13 +125,12 @@ class Column:
 
     def encode(self, values: Any) -> Matrix:
         """Encode values (n,) as (n, 1), or (n, slots) where categorical; NaN where missing."""
-        if self.kind == "categorical":
-            return self._one_hot(values)
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind == "numeric":
             floats = values.astype(np.float64)
         else:
-            rule = "true, false or missing" if self.kind == "boolean" else self.kind
-            floats = self._read(values, _READERS[self.kind], rule)
+            floats = self._read(values)
+        if self.kind == "categorical":
+            return self._one_hot(floats)
         for i in np.flatnonzero(np.isinf(floats)).tolist():
             raise self.refused(values, i, "finite or missing (NaN)", "clip or drop the value")
         return floats[:, None]
@@ -141,6 +139,8 @@ class Column:
         """Give free places to categories not met before, in the order in which they appear."""
         free = self.slots - len(self.categories)
         if self.kind != "categorical" or not free:
+            return self
+        if all(isinstance(value, str) and value in self.places for value in values):
             return self
         fresh = [text for text in categories_of(values) if text not in self.places]
         return replace(self, categories=self.categories + tuple(fresh[:free])) if fresh else self
@@ -151,12 +151,11 @@ class Column:
         got = shown(values[i].item() if isinstance(values, np.ndarray) else values[i])
         return ValueError(f"{where}context column {self.name!r} must be {rule}, got {got}; {words}")
 
-    def _one_hot(self, values: Any) -> Matrix:
-        places = self._read(values, self._place, "a category").astype(np.int64)
-        block = np.zeros((len(values), self.slots))
+    def _one_hot(self, places: NDArray[np.float64]) -> Matrix:
+        block = np.zeros((len(places), self.slots))
         known = np.flatnonzero(places >= 0)
-        block[known, places[known]] = 1.0
-        block[places == _MISSING] = np.nan
+        block[known, places[known].astype(np.int64)] = 1.0
+        block[np.isnan(places)] = np.nan
         if len(self.categories) == self.slots and (places == _UNSEEN).any():
             # No category in the text: Python remembers each text that it has warned of.
             warnings.warn(
@@ -168,34 +167,30 @@ class Column:
             )
         return block
 
-    def _place(self, value: Any) -> int | None:
+    def _place(self, value: Any) -> float | None:
         text = category(value)
-        if text is not None and text in self.places:
-            return self.places[text]
-        if is_missing(value):
-            return _MISSING
-        return None if text is None else _UNSEEN
+        if text is None or text in self.places:
+            return None if text is None else self.places[text]
+        return None if is_missing(value) else _UNSEEN
 
-    def _read(self, values: Any, reader: Callable[[Any], float | None], rule: str) -> NDArray[np.float64]:
-        """Read every value; the first one that cannot be read is an error."""
-        if are_texts(values):
-            # A file's column says the same few texts over and over, or it is all numbers.
-            distinct = dict.fromkeys(values)
-            bulk: Any = numbers(distinct) if self.kind == "numeric" else None
-            known = dict(zip(distinct, bulk or map(reader, distinct), strict=True))
-            if None not in known.values():
-                return np.fromiter(map(known.__getitem__, values), np.float64, len(values))
-        read = each(values, reader)
-        if None in read:
-            i = read.index(None)
+    def _read(self, values: Any) -> NDArray[np.float64]:
+        """Read every value, NaN where it is missing; the first one that cannot be read is an error."""
+        if self.kind == "numeric" and are_texts(values) and (bulk := numbers(values)) is not None:
+            return np.array(bulk)  # the way of a whole file
+        reader = _READERS.get(self.kind, self._place)
+        floats = np.array(each(values, reader), dtype=np.float64)  # None is NaN
+        rule = {"boolean": "true, false or missing", "categorical": "a category"}.get(self.kind, self.kind)
+        for i in np.flatnonzero(np.isnan(floats)).tolist():
             value = values[i]
+            if is_missing(value):
+                continue
             if kind_of(value) is None:
                 raise self.refused(values, i, rule, remedy(value))
             if self.kind == "categorical":
                 raise self.refused(values, i, rule, "give a text or a finite number")
             kind = "categorical" if days(value) is None else "date"
             raise self.refused(values, i, rule, f'declare the column as "{kind}" in schema= if it is one')
-        return np.array(read, dtype=np.float64)
+        return floats
 
 
 def categories_of(values: Iterable[Any]) -> list[str]:
@@ -218,12 +213,4 @@ def each(values: Any, reader: Callable[[Any], T]) -> list[T]:
     return [reader(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
 
 
-def _or_missing(reader: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
-    def read(value: Any) -> float | None:
-        found = reader(value)
-        return math.nan if found is None and is_missing(value) else found
-
-    return read
-
-
-_READERS = {"numeric": _or_missing(number), "boolean": _or_missing(truth), "date": _or_missing(days)}
+_READERS: dict[str, Callable[[Any], float | None]] = {"numeric": number, "boolean": truth, "date": days}

@@ -83,11 +83,6 @@ class Schema:
             )
         )
 
-    @classmethod
-    def numeric(cls, width: int) -> Schema:
-        """Make the schema of plain numeric rows of a given width."""
-        return cls(tuple(Column(str(j), "numeric") for j in range(width)))
-
     @cached_property
     def width(self) -> int:
         """Number of floats in an encoded row."""
@@ -176,20 +171,21 @@ class Schema:
     def _arranged(self, table: Table) -> list[Any]:
         """Give the table's columns in the schema's order."""
         names = [column.name for column in self.columns]
+        given = dict(zip(table.names, table.columns, strict=True))
         if table.positional and not self.positional:
             raise ValueError(
                 f"context must name its columns, which are {shown(names)}, got {len(table.names)} values "
                 "without names; give a mapping, such as dict(zip(names, values)), or a frame"
             )
-        if len(table.names) != len(names) or any(name not in table for name in names):
-            lacking = [name for name in names if name not in table]
+        if given.keys() != set(names):
+            lacking = [name for name in names if name not in given]
             unknown = sorted(set(table.names) - set(names))
             raise ValueError(
                 f"context must have the {len(names)} columns {shown(names)}, got {len(table.names)}: "
                 f"it lacks {shown(lacking)}, unknown are {shown(unknown)}; give None or NaN for a missing "
                 "value, leave out what is not a feature"
             )
-        return [table[name] for name in names]
+        return [given[name] for name in names]
 
     def _checked(self, array: NDArray[Any]) -> Matrix:
         """Pass a float array through: the path every simulated round takes."""
@@ -203,3 +199,17 @@ class Schema:
             for j, column in enumerate(self.columns):
                 column.encode(encoded[:, j])  # names row and column
         return encoded
+
+
+def encoded(contexts: Any, schema: Schema | None) -> tuple[Matrix, Schema]:
+    """Encode contexts as (n, width), by a schema that learns their categories or by one inferred from them.
+
+    Examples
+    --------
+    >>> X, schema = encoded([{"age": 41}, {"age": None}], None)
+    >>> schema.features, X.ravel()
+    (('age',), array([41., nan]))
+    """
+    table = read(contexts)
+    schema = Schema.infer(table) if schema is None else schema.extended(table)
+    return schema.encode(table), schema

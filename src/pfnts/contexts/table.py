@@ -161,7 +161,7 @@ def plain_rows(contexts: Any) -> list[dict[str, Any] | list[Any]]:
 
 
 def compact(contexts: Any) -> Table:
-    """Copy contexts, their values as `plain` writes them, in as little memory as it goes.
+    """Copy contexts, their values as `plain` writes them, in as little memory as possible.
 
     Examples
     --------

@@ -45,7 +45,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any, *, written: bool = False) -> str | None:
-    """Say which kind of column a value speaks for, or "missing"; None for what no column can hold.
+    """Say which kind of column a value suggests, or "missing"; None for what no column can hold.
 
     Where texts are ``written``, as in a CSV file, they may stand for numbers and booleans.
 
@@ -155,15 +155,17 @@ def category(value: Any) -> str | None:
 
 def plain_value(value: Any) -> float | int | str | bool | None:
     """Write a value as one that JSON knows, None where it is missing, dates as ISO text."""
-    kind = kind_of(value)
-    if kind is None:
-        raise ValueError(f"must be {READABLE}, got {shown(value)}; {remedy(value)}")
     if isinstance(value, str):
         return str(value)
-    if kind != "numeric":
-        return None if kind == "missing" else _iso(value) if kind == "date" else bool(value)
+    if is_missing(value) or isinstance(value, _BOOLEANS):
+        return None if is_missing(value) else bool(value)
     read = number(value)
-    if read is None or not math.isfinite(read):
+    if read is None:
+        date = _iso(value)
+        if date is None:
+            raise ValueError(f"must be {READABLE}, got {shown(value)}; {remedy(value)}")
+        return date
+    if not math.isfinite(read):
         raise ValueError(f"must be finite or missing, got {shown(value)}; clip or drop the value")
     return int(value) if isinstance(value, Integral) else read
 

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.contexts import Schema, Table
+from pfnts.events.event import Label
+
 Matrix = NDArray[np.float64]
 CANDIDATE = -1
 """Number of every candidate that a decision brings along: it is no arm."""
@@ -30,6 +33,12 @@ class ActionSet(Sequence[int]):
     """(K,); `CANDIDATE` throughout where the decision brought its own."""
     features: Matrix
     """(K, A) floats; A is 0 where arms have no features."""
+    labels: tuple[Label, ...] = ()
+    """(K,) of the arms; of candidates, their positions."""
+    candidates: Table | None = None
+    """Features as a log keeps them, where the decision brought its own candidates; None for arms."""
+    arm_schema: Schema | None = None
+    """The schema that encoded these; it knows all their categories."""
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> ActionSet:
@@ -41,11 +50,6 @@ class ActionSet(Sequence[int]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.numbers[place]
-
-    @property
-    def candidates(self) -> bool:
-        """Whether they are candidates, and not arms."""
-        return CANDIDATE in self.numbers[:1]
 
     def take(self, places: Sequence[int]) -> ActionSet:
         """Keep some, in the order given."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.contexts import Schema, read
+from pfnts.contexts import Schema, compact, read
+from pfnts.contexts.schema import encoded
 from pfnts.contexts.values import shown
 from pfnts.events.actions import CANDIDATE, ActionSet
 from pfnts.events.event import (
@@ -26,6 +28,9 @@ from pfnts.events.event import (
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
+
+MOST_VALUES = 1_000_000
+"""Features that the candidates of one decision may have in all: a log keeps them."""
 
 
 @dataclass
@@ -97,6 +102,8 @@ class History:
         """Events folded."""
         self.numbers: dict[Label, int] = {label: number for number, label in enumerate(self.labels)}
         """Number of the newest arm of each label, there now or not."""
+        self.actions = self._actions()
+        """The arms that are there now."""
         self._decisions: dict[str, _Made] = {}
         self._contexts = np.empty((0, 0))
         self._features = np.empty((0, 0))
@@ -127,10 +134,27 @@ class History:
         """Contexts and features of some rows, (m, P + A)."""
         return np.concatenate([self.contexts[which], self.features[which]], axis=1)
 
-    @property
-    def actions(self) -> ActionSet:
-        """The arms that are there now."""
-        return ActionSet(self.live, self.arm_features[list(self.live)])
+    def candidates(self, features: Any) -> ActionSet:
+        """Encode what a decision brings along: a list of features, or a table with one row for each."""
+        if isinstance(features, str) or not hasattr(features, "__len__") or not len(features):
+            raise ValueError(
+                f"candidates must be a list of features or a table, one row for each, got {shown(features)}"
+            )
+        table = read(features)
+        if table.single:
+            raise ValueError(
+                f"candidates must be many, one row of features for each, got {shown(features)}; "
+                "put a single one into a list"
+            )
+        if table.n_rows * len(table.names) > MOST_VALUES:
+            raise ValueError(
+                f"candidates must have at most {MOST_VALUES:,} features in all, got {table.n_rows:,} with "
+                f"{len(table.names):,} each; leave out those that cannot be chosen"
+            )
+        floats, schema = self.encode_features(table)
+        numbers, labels = (CANDIDATE,) * len(floats), _positions(len(floats))
+        # A copy: the log must not change with what the caller does to the table.
+        return ActionSet(numbers, floats, labels, compact(table), schema)
 
     def waiting(self, arms: Sequence[int]) -> NDArray[np.int64]:
         """Decisions of each of these arm numbers that are still without a reward; 0 for candidates."""
@@ -162,18 +186,10 @@ class History:
         made = self._decisions.get(decision)
         return None if made is None else made.label
 
-    def encode(self, context: Context) -> Encoded:
-        """Encode one context by the schema so far; nothing changes."""
-        table = read(context)
-        schema = Schema.infer(table) if self.schema is None else self.schema.extended(table)
-        return Encoded(schema.encode(table)[0], schema)
-
     def encode_features(self, features: Any) -> tuple[Matrix, Schema]:
         """Encode the features (K, A) of arms or candidates by the schema so far; nothing changes."""
         try:
-            table = read(features)
-            schema = Schema.infer(table) if self.arm_schema is None else self.arm_schema.extended(table)
-            return schema.encode(table), schema
+            return encoded(features, self.arm_schema)
         except ValueError as error:
             # The rules are those of contexts, and so are their words.
             words = str(error).replace("context must", "features must").replace("context", "feature")
@@ -246,24 +262,33 @@ class History:
                 self.numbers[event.arm] = number = len(self.labels) - 1
                 self.live = (*self.live, number)
                 self.decided, self.rewarded = np.append(self.decided, 0), np.append(self.rewarded, 0)
+                self.actions = self._actions()
             case ArmRemoved():
                 self.live = tuple(number for number in self.live if number != self.numbers[event.arm])
+                self.actions = self._actions()
         self.position += 1
 
     def _encoded(self, event: Decided | Observed) -> tuple[Vector, Vector, int]:
         """Row, features and number of the arm of an event; the schemas learn its categories."""
-        encoded = self.encode(event.context) if event.encoded is None else event.encoded
-        self.schema = encoded.schema
+        known = event.encoded
+        if known is None:
+            [row], schema = encoded(event.context, self.schema)
+            known = Encoded(row, schema)
+        self.schema = known.schema
         brought = event.candidates if isinstance(event, Decided) else event.features
         if brought is None:
             number = self.numbers[event.arm]  # type: ignore[index]
-            return encoded.row, self.arm_features[number], number
-        if encoded.features is not None:
-            self.arm_schema = encoded.arm_schema
-            return encoded.row, encoded.features, CANDIDATE
+            return known.row, self.arm_features[number], number
+        if known.features is not None:
+            self.arm_schema = known.arm_schema
+            return known.row, known.features, CANDIDATE
         listed, place = (brought, event.arm) if isinstance(event, Decided) else ([brought], 0)
         features, self.arm_schema = self.encode_features(listed)
-        return encoded.row, features[place], CANDIDATE  # type: ignore[index]
+        return known.row, features[place], CANDIDATE  # type: ignore[index]
+
+    def _actions(self) -> ActionSet:
+        labels = tuple(self.labels[number] for number in self.live)
+        return ActionSet(self.live, self.arm_features[list(self.live)], labels)
 
     def _append(self, row: Vector, features: Vector, arm: int, reward: float) -> None:
         if self.size == len(self._rewards):
@@ -284,6 +309,12 @@ def _grown(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     if len(array):
         grown[: len(array)] = array
     return grown
+
+
+@lru_cache(maxsize=64)
+def _positions(count: int) -> tuple[int, ...]:
+    """Labels of candidates, shared by the decisions of a log."""
+    return tuple(range(count))
 
 
 def _counts(counts: NDArray[np.int64], arms: Sequence[int]) -> NDArray[np.int64]:

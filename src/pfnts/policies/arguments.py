@@ -1,8 +1,7 @@
-"""What every policy demands of its arguments."""
+"""Checks of arguments that all policies share."""
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -13,9 +12,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.contexts import Schema, plain
+from pfnts.contexts import plain
+from pfnts.contexts.values import shown
 from pfnts.events import History, Label
 from pfnts.events.event import LARGEST_REWARD, Context
+from pfnts.policies.rewards import REWARDS, Rewards
 
 Arms: TypeAlias = int | Sequence[Label] | Mapping[Label, Any] | None
 """Number of arms, their labels, or labels to features; None where decisions bring their own candidates."""
@@ -50,7 +51,7 @@ def check_features(arms: Arms, *, taken: bool, policy: str) -> tuple[Context, ..
     if not taken:
         raise ValueError(
             f"arms must be a number of arms or a list of labels for {policy}, which does not judge arms by "
-            f"features, got {_shown(arms)}"
+            f"features, got {shown(arms)}"
         )
     try:
         return tuple(map(plain, (arms or {}).values()))
@@ -59,20 +60,15 @@ def check_features(arms: Arms, *, taken: bool, policy: str) -> tuple[Context, ..
 
 
 def check_label(label: Any) -> Label:
-    """Return a label that survives a log, or complain."""
+    """Return a label that survives a log, or raise an error."""
     if not isinstance(label, str | int) or isinstance(label, bool):
         raise ValueError(f"arms must be labelled by strings or integers, got {label!r}")
     return label
 
 
-def check_schema(schema: Schema | Mapping[str, Any] | None) -> Schema | None:
-    """Make a schema of what a user gives."""
-    return None if schema is None else Schema.of(schema)
-
-
 @contextmanager
 def restored_on_error(rng: Any) -> Iterator[None]:
-    """Put a generator back to where it was if anything fails; complain about anything but a generator."""
+    """Put a generator back to where it was if anything fails; anything but a generator is an error."""
     if not isinstance(rng, Generator):
         raise TypeError(
             f"rng must be a numpy.random.Generator, got {rng!r}; numpy.random.default_rng(0) is one"
@@ -86,7 +82,7 @@ def restored_on_error(rng: Any) -> Iterator[None]:
 
 
 def check_id(id: str | None, history: History) -> str | None:
-    """Return an id for a decision, or complain that it is taken."""
+    """Return an id for a decision, or raise an error if it is taken."""
     if id is not None and not isinstance(id, str):
         raise ValueError(f"id must be a string, got {id!r}")
     if id is not None and history.status(id) != "unknown":
@@ -95,7 +91,7 @@ def check_id(id: str | None, history: History) -> str | None:
 
 
 def check_eligible(eligible: ArrayLike | None, arms: Sequence[Label], n: int) -> NDArray[np.bool_]:
-    """Return a mask over the arms, spread over n rows, (n, K), or complain."""
+    """Return a mask over the arms, broadcast to n rows, (n, K), or raise an error."""
     if eligible is None:
         return np.ones((n, len(arms)), dtype=np.bool_)
     mask = np.asarray(eligible)
@@ -108,8 +104,8 @@ def check_eligible(eligible: ArrayLike | None, arms: Sequence[Label], n: int) ->
     return np.broadcast_to(mask, (n, len(arms)))
 
 
-def check_reward(value: Any) -> float:
-    """Return a reward as a float, or complain: numbers and booleans only, finite, at most 1e100 in size."""
+def check_reward(value: Any, rewards: Rewards = REWARDS) -> float:
+    """Return a reward as a float: numbers and booleans only, finite, at most 1e100 in size, in the range."""
     number = value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value
     reward = float("nan")
     if isinstance(number, Real | Decimal) and not isinstance(value, np.timedelta64 | np.datetime64):
@@ -119,7 +115,13 @@ def check_reward(value: Any) -> float:
             reward = float("inf")
     if not abs(reward) <= LARGEST_REWARD:
         most = f"{LARGEST_REWARD:g}"
-        raise ValueError(f"reward must be a finite number of at most {most} in size, got {_shown(value)}")
+        raise ValueError(f"reward must be a finite number of at most {most} in size, got {shown(value)}")
+    if rewards.range is not None and not rewards.range[0] <= reward <= rewards.range[1]:
+        low, high = rewards.range
+        raise ValueError(
+            f"reward must be from {low:g} to {high:g}, the range that was given, got {reward:g}; "
+            "make the policy with a wider range"
+        )
     return reward
 
 
@@ -128,10 +130,3 @@ def listed(name: str, values: Any) -> list[Any]:
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise ValueError(f"{name} must be a list for a batch of contexts, got {values!r}")
     return list(values)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # Python writes no integer of more than 4,300 digits
-        return "an integer of thousands of digits"

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from pfnts.contexts import Schema, plain, plain_rows
+from pfnts.contexts import Schema, plain
 from pfnts.contexts.values import shown
-from pfnts.events import ArmAdded, ArmRemoved, Decided, Label, Observed, Rewarded
+from pfnts.events import ArmAdded, ArmRemoved, Decided, Label, Rewarded
 from pfnts.policies.arguments import (
     Arms,
     check_arms,
+    check_eligible,
     check_features,
     check_id,
     check_label,
-    check_schema,
+    check_reward,
     listed,
     restored_on_error,
 )
@@ -28,7 +28,9 @@ from pfnts.policies.decision import Decision
 from pfnts.policies.explaining import explanation
 from pfnts.policies.explanation import Explanation
 from pfnts.policies.importing import Columns, imported_rows
+from pfnts.policies.observing import observed_arms, observed_candidates
 from pfnts.policies.prefetch import PrefetchCache
+from pfnts.policies.rows import Rows
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import AnyPosterior
 
@@ -41,7 +43,7 @@ class Policy(Decider):
     A policy is its log (`EventFold`): `decide` and `update` append events and change nothing else, and an
     error leaves it as it was. It may be shared by threads; one call is served at a time.
 
-    A subclass implements `_reset`, `_observe` and `_choose`, and whichever of the other hooks it needs.
+    A subclass implements `_reset`, `_observe`, and `_posterior` or `_choose`; other hooks if it needs them.
 
     Parameters
     ----------
@@ -77,7 +79,7 @@ class Policy(Decider):
         labels = check_arms(arms)
         super().__init__(
             labels,
-            check_schema(schema),
+            None if schema is None else Schema.of(schema),
             traffic=traffic.for_arms(labels),
             features=check_features(arms, taken=self.judges_features, policy=type(self).__name__),
             arm_schema=arm_schema,
@@ -151,16 +153,20 @@ class Policy(Decider):
 
         For those who must store the event before they act on it; `append` it then.
         """
-        with self._lock:
-            rows = self._encode(context).expect(single=True)
-            id = check_id(id, self._fold())
-            [decision], [event] = self._decide(rows, self._offer(candidates), eligible, rng=rng, id=id)
+        with self._lock, restored_on_error(rng):
+            history = self._fold()
+            rows = Rows.of(context, history.schema, single=True)
+            if id is not None:
+                check_id(id, history)
+            arms = self._actions(candidates)
+            masks = check_eligible(eligible, arms.labels, 1)
+            [decision], [event] = self._decide(rows, arms, masks, rng=rng, id=id)
             return decision, event
 
     def decide_batch(
         self, contexts: Any, *, rng: Generator, eligible: ArrayLike | None = None
     ) -> list[Decision]:
-        """Choose an arm for each of many contexts, as so many calls of `decide` would.
+        """Choose an arm for each of many contexts, as one call of `decide` after the other would.
 
         Parameters
         ----------
@@ -172,10 +178,11 @@ class Policy(Decider):
             Mask (K,) of the arms that may be chosen, or (n, K).
         """
         with self._lock, restored_on_error(rng):
-            rows = self._encode(contexts).expect(single=False)
-            if self._in_turn:
-                return self._decide_in_turn(rows, eligible, rng=rng)
-            decisions, events = self._decide(rows, self._offer(None), eligible, rng=rng)
+            rows, arms = Rows.of(contexts, self._fold().schema, single=False), self._actions(None)
+            masks = check_eligible(eligible, arms.labels, len(rows.X))
+            if self._rewards.budget is not None:
+                return self._decide_in_turn(rows, arms, masks, rng=rng)
+            decisions, events = self._decide(rows, arms, masks, rng=rng)
             self._events += events  # all or none: a list is extended in one step
             return decisions
 
@@ -204,7 +211,19 @@ class Policy(Decider):
         with self._lock:
             if isinstance(context, Decision | str) and arm is None and features is None:
                 return self._reward(context, reward)
-            return self._observe_rows(context, arm, features, reward)
+            rows = Rows.of(context, self._fold().schema)
+            if features is None:
+                labels = [self._label(one) for one in ([arm] if rows.single else listed("arm", arm))]
+                events = observed_arms(rows, labels, reward, self._rewards)
+            elif arm is None:
+                chosen = self._actions([features] if rows.single else features)
+                events = observed_candidates(rows, chosen, reward, self._rewards)
+            else:
+                raise ValueError(
+                    f"arm and features must not both be given, got {arm!r} and {shown(features)}"
+                )
+            self._events += events
+            return "learned" if rows.single else ["learned"] * len(events)
 
     def learn(
         self,
@@ -244,18 +263,18 @@ class Policy(Decider):
         """
         roles = Columns(action, reward, propensity, cluster, time, context)
         with self._lock:
-            events = imported_rows(log, roles, self._fold(), label=self._label, reward=self._checked)
+            events = imported_rows(log, roles, self._fold(), label=self._label, rewards=self._rewards)
             self._events += events  # all or none: a list is extended in one step
             return len(events)
 
-    def posterior(self, contexts: Any) -> AnyPosterior:
+    def posterior(self, contexts: Any, *, candidates: Any = None) -> AnyPosterior:
         """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
 
-        A TypeError where the policy has none.
+        It is of all arms, or of all ``candidates`` where these are given. A TypeError where there is none.
         """
         with self._lock:
-            rows = self._encode(contexts)
-            posterior = self._posterior_at(rows.X)
+            rows = Rows.of(contexts, self._fold().schema)
+            posterior = self._posterior_at(rows.X, candidates)
             return posterior[0] if rows.single else posterior
 
     def explain(self, context: Any, *, rows: int = 5, level: float = 0.9) -> Explanation:
@@ -285,14 +304,14 @@ class Policy(Decider):
         ('new', SimilarRow(context={'age': 60}, reward=60.0, distance=0.12, speaks_for=True))
         """
         with self._lock:
-            given = self._encode(context).expect(single=True)
             history = self._fold()
+            given = Rows.of(context, history.schema, single=True)
             return explanation(
                 given,
                 self._posterior_at,
                 history,
                 self._events,
-                less=self._less(self._offer(None).actions),
+                costs=self._costs(self._actions(None)),
                 rows=rows,
                 level=level,
             )
@@ -303,7 +322,7 @@ class Policy(Decider):
         Decisions are the same with and without it. The announcement replaces the one before.
         """
         with self._lock:
-            self._prefetched = PrefetchCache(self._encode(contexts).X)
+            self._prefetched = PrefetchCache(Rows.of(contexts, self._fold().schema).X)
 
     def add_arm(self, arm: Label, features: Any = None) -> None:
         """Add an arm at the end; it begins with its warm-up, even if its label belonged to a removed arm.
@@ -316,6 +335,7 @@ class Policy(Decider):
             What is known of it, where arms have features; it is judged by them from the first round on.
         """
         with self._lock:
+            self._rewards.costs([arm])  # where arms have costs, its own must be among them
             known = None if features is None else plain(features)
             self.append([ArmAdded(check_label(arm), known)])
 
@@ -325,7 +345,7 @@ class Policy(Decider):
             self.append([ArmRemoved(self._label(arm))])
 
     def _reward(self, decision: Decision | str, reward: Any) -> Outcome:
-        value = self._checked(reward)
+        value = check_reward(reward, self._rewards)
         id = decision.id if isinstance(decision, Decision) else decision
         status, chosen = self._fold().status(id), self._fold().chosen(id)
         if isinstance(decision, Decision) and chosen not in (None, decision.arm):
@@ -341,31 +361,6 @@ class Policy(Decider):
             return "duplicate"
         self._events.append(Rewarded(id, value))
         return "learned"
-
-    def _observe_rows(self, contexts: Any, arm: Any, features: Any, reward: Any) -> Outcome | list[Outcome]:
-        rows = self._encode(contexts)
-        if features is not None and arm is not None:
-            raise ValueError(f"arm and features must not both be given, got {arm!r} and {shown(features)}")
-        if features is not None:
-            offer = self._offer([features] if rows.single else features)
-            labels: list[Any] = [None] * len(offer.labels)
-            brought = plain_rows(offer.candidates)
-        else:
-            labels = [self._label(label) for label in ([arm] if rows.single else listed("arm", arm))]
-        values = [reward] if rows.single else listed("reward", reward)
-        if not len(labels) == len(values) == len(rows.X):
-            raise ValueError(
-                "context, arm and reward must have one length, got "
-                f"{len(rows.X)}, {len(labels)} and {len(values)}"
-            )
-        events = []
-        for i, (label, value) in enumerate(zip(labels, map(self._checked, values), strict=True)):
-            event = Observed(context=rows.plain(i), arm=label, value=value, encoded=rows.encoded(i))
-            if features is not None:
-                event = replace(event, features=brought[i], encoded=offer.encoded(rows.encoded(i), i))
-            events.append(event)
-        self._events += events
-        return "learned" if rows.single else ["learned"] * len(events)
 
     def _label(self, arm: Any) -> Label:
         """Check that an arm is there now."""

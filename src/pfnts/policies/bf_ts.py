@@ -27,8 +27,8 @@ _TOGETHER = 64
 class BFTS(RefittingPolicy[BartFit]):
     """Thompson sampling from the draws of a Bayesian additive regression trees model per arm.
 
-    A decision picks one of each arm's draws, all alike, and takes the arm with the largest. Its propensities
-    are exact given the draws.
+    A decision picks one of each arm's draws uniformly at random, and takes the arm with the largest. Its
+    propensities are exact given the draws.
 
     Parameters
     ----------
@@ -38,10 +38,8 @@ class BFTS(RefittingPolicy[BartFit]):
         Trees, chains and draws.
     memory
         How much the history of all arms grows before the models are refitted.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from pfnts.contexts import Schema
 from pfnts.events import Label
-from pfnts.policies import rules
 from pfnts.policies.base import Policy
-from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
 
@@ -28,10 +27,8 @@ class ContextFreeTS(Policy):
     ----------
     arms
         Number of arms, or their labels.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------
@@ -53,12 +50,6 @@ class ContextFreeTS(Policy):
         traffic = traffic.with_warmup(least=1, why="an arm's average needs a reward")
         super().__init__(arms, traffic=traffic, schema=schema)
 
-    def _posterior_at(self, X: Matrix) -> GaussianPosterior:
-        history = self._model(X.shape[1])
-        if not history.size:
-            raise ValueError("posterior needs at least one reward, update the policy first")
-        return self._posterior(len(X), history.live)
-
     def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
         self._counts, self._average, self._scatter = np.zeros((3, n_arms))
 
@@ -70,12 +61,11 @@ class ContextFreeTS(Policy):
             self._average[arm] += shift / self._counts[arm]
             self._scatter[arm] += shift * (reward - self._average[arm])
 
-    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
-        return rules.thompson(self._posterior(len(X), arms), eligible, uniforms)
-
-    def _posterior(self, q: int, arms: Sequence[int]) -> GaussianPosterior:
+    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
+        if not self._counts.any():
+            raise ValueError("posterior needs at least one reward, update the policy first")
         mean, variance = arm_moments(self._counts, self._average, self._scatter)
-        chosen, shape = list(arms), (q, len(arms))
+        chosen, shape = list(arms), (len(X), len(arms))
         return GaussianPosterior(
             mean=np.broadcast_to(mean[chosen], shape),
             variance=np.broadcast_to(variance[chosen], shape),

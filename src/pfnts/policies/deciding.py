@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -11,13 +10,16 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from pfnts.contexts.values import shown
-from pfnts.events import CANDIDATE, ActionSet, Decided, Event, Label, Observed, Rewarded
-from pfnts.events.event import Shares
+from pfnts.events import ActionSet, Decided, Event, Label, Observed, Rewarded
+from pfnts.events.event import Encoded, Shares
 from pfnts.policies.arguments import check_eligible, check_reward, restored_on_error
 from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason, Vector
 from pfnts.policies.fold import EventFold
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.policies.rows import Offer, Rows
+from pfnts.policies.pricing import within_budget
+from pfnts.policies.rewards import REWARDS, Rewards
+from pfnts.policies.rows import Rows
+from pfnts.policies.rules import thompson
 from pfnts.policies.traffic import Traffic
 from pfnts.policies.warmup import UNIFORMS, settle
 from pfnts.posterior import AnyPosterior
@@ -30,48 +32,38 @@ class Decider(EventFold):
     """
 
     name: ClassVar[str]
-    rule: ClassVar[Reason] = "thompson"
+    rule: Reason = "thompson"
     """What the reason of a decision says when the policy's own rule took it."""
-    judges_features: ClassVar[bool] = False
+    judges_features: bool = False
     """Whether arms may have features, and decisions their own candidates."""
 
     _prefetched: PrefetchCache[Any] | None = None
+    _rewards: Rewards = REWARDS
 
     @property
     def arms(self) -> tuple[Label, ...]:
         """Labels of the arms, in the order of `Decision.propensities`."""
-        history = self._fold()
-        return tuple(history.labels[number] for number in history.live)
+        return self._fold().actions.labels
 
     # Hooks. X are encoded contexts (q, P); arms are numbers among all arms there have ever been.
 
-    @abstractmethod
-    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
-        """Choose at each row among ``eligible`` (q, K), the columns standing for ``arms``; all are warm."""
-
-    def _n_uniforms(self, arms: ActionSet) -> int:
-        """Say how many uniform numbers (at least one, for ties) a choice takes."""
-        return len(arms) + 1
-
-    def _posterior_at(self, X: Matrix) -> AnyPosterior:  # noqa: ARG002
-        """Posterior (q, K) of the mean rewards of the arms that are there, at encoded contexts (q, P)."""
+    def _posterior(self, X: Matrix, arms: ActionSet) -> AnyPosterior:  # noqa: ARG002
+        """Posterior (q, K) of the mean rewards of ``arms``; the model is up to date."""
         raise TypeError(f"policy must have a posterior, {type(self).__name__} has none; PFNTS has one")
 
-    def _checked(self, reward: Any) -> float:
-        """Return a reward as a float, or complain."""
-        return check_reward(reward)
+    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
+        """Choose at each row among ``eligible`` (q, K), the columns standing for ``arms``; all are warm.
 
-    @property
-    def _in_turn(self) -> bool:
-        """Whether a decision depends on the decisions before it, rewarded or not, also after warm-up."""
-        return False
+        By default Thompson sampling: the largest draw from the posterior wins.
+        """
+        return thompson(self._posterior(X, arms), eligible, uniforms)
 
-    def _allowed(self, arms: ActionSet, eligible: Mask) -> Mask:  # noqa: ARG002
-        """Keep those of the eligible arms (q, K) that may be chosen next; at least one of each row."""
-        return eligible
+    def _n_uniforms(self, arms: ActionSet) -> int:
+        """Uniform numbers that a choice takes: one for ties, and one for each arm if it draws from all."""
+        return len(arms) + 1 if self.rule == "thompson" else 1
 
-    def _less(self, arms: ActionSet) -> Vector | None:  # noqa: ARG002
-        """What is deducted from each arm's mean reward (K,) before arms are compared, if anything is."""
+    def _costs(self, arms: ActionSet) -> Vector | None:  # noqa: ARG002
+        """What is deducted from each arm's mean reward (K,) before arms are compared; None for nothing."""
         return None
 
     def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:
@@ -82,6 +74,10 @@ class Decider(EventFold):
         """Arms whose model knows too little for the policy's own rule to choose them, (K,)."""
         return self._held(arms) < self._traffic.warmup
 
+    def _traffic_among(self, arms: ActionSet) -> Traffic:  # noqa: ARG002
+        """What decisions among these arms keep to beside the policy's own rule."""
+        return self._traffic
+
     def _lasts(self, most: int) -> int:
         """Rows, ``most`` or fewer, after which the model's answers may change whatever the rows are."""
         return most
@@ -89,10 +85,6 @@ class Decider(EventFold):
     def _unchanged(self, arms: NDArray[np.int64]) -> int:  # noqa: ARG002
         """Count how many rows of these arms (m,), in this order, leave the model's answers as they are."""
         return 0
-
-    def _encode(self, contexts: Any) -> Rows:
-        """Encode one context or many; nothing changes."""
-        return Rows.of(contexts, self._fold().schema)
 
     def _ahead(
         self,
@@ -110,32 +102,36 @@ class Decider(EventFold):
 
     # One way to decide.
 
-    def _offer(self, candidates: Any) -> Offer:
-        """Say what a decision is among."""
+    def _actions(self, candidates: Any) -> ActionSet:
+        """What a decision is among: the policy's arms, or candidates of its own."""
         history = self._fold()
+        if candidates is None and not history.live:
+            raise ValueError(
+                "candidates must be given: the policy was made with arms=None and has no arms of its own"
+            )
         if candidates is None:
-            return Offer.arms(history)
-        if not history.has_features or not self._takes_candidates:
+            return history.actions
+        if not history.has_features or not self.judges_features:
             raise ValueError(
                 "candidates must be given to a policy that judges arms by features alone, such as "
                 f"PFNTS(arms=None), got some for {type(self).__name__} with arms {shown(list(self.arms))}"
             )
-        return Offer.of(candidates, history)
+        return history.candidates(candidates)
 
-    @property
-    def _takes_candidates(self) -> bool:
-        return self.judges_features
+    def _posterior_at(self, X: Matrix, candidates: Any = None) -> AnyPosterior:
+        """Posterior (q, K) at encoded contexts (q, P), the model brought up to date first."""
+        arms = self._actions(candidates)
+        self._model(X.shape[1], arms.features.shape[1])
+        return self._posterior(X, arms)
 
     def _decide(
-        self, rows: Rows, offer: Offer, eligible: ArrayLike | None, *, rng: Generator, id: str | None = None
+        self, rows: Rows, arms: ActionSet, masks: Mask, *, rng: Generator, id: str | None = None
     ) -> tuple[list[Decision], list[Decided]]:
-        """Choose at every row; nothing but the generator changes."""
-        masks = check_eligible(eligible, offer.labels, len(rows.X))
+        """Choose at every row among the arms of its mask (n, K); nothing but the generator changes."""
         if not len(rows.X):
             return [], []
-        with restored_on_error(rng):
-            choices, reasons = self._propose(rows.X, offer.actions, masks, rng=rng)
-            events = self._decided(rows, offer, choices, reasons, masks, id=id)
+        choices, reasons = self._propose(rows.X, arms, masks, rng=rng)
+        events = self._decided(rows, arms, choices, reasons, masks, id=id)
         posterior = choices.posterior
         decisions = [
             Decision(
@@ -145,21 +141,20 @@ class Decider(EventFold):
                 propensities=choices.propensities[i],
                 reason=reasons[i],
                 posterior=None if reasons[i] == "warmup" or posterior is None else posterior[i],
-                arms=offer.labels,
+                arms=arms.labels,
                 shortlist=None if choices.shortlist is None else choices.shortlist[i],
             )
             for i, event in enumerate(events)
         ]
         return decisions, events
 
-    def _decide_in_turn(self, rows: Rows, eligible: ArrayLike | None, *, rng: Generator) -> list[Decision]:
+    def _decide_in_turn(self, rows: Rows, arms: ActionSet, masks: Mask, *, rng: Generator) -> list[Decision]:
         """Decide row after row, each as the log stands then; all or none."""
-        offer = self._offer(None)
-        masks = check_eligible(eligible, offer.labels, len(rows.X))
         before, decisions = len(self._events), []
         try:
             for i in range(len(rows.X)):
-                [decision], [event] = self._decide(rows.part(slice(i, i + 1)), offer, masks[i], rng=rng)
+                one = slice(i, i + 1)
+                [decision], [event] = self._decide(rows.part(one), arms, masks[one], rng=rng)
                 self._events.append(event)
                 decisions.append(decision)
         except BaseException:
@@ -171,7 +166,7 @@ class Decider(EventFold):
     def _decided(
         self,
         rows: Rows,
-        offer: Offer,
+        arms: ActionSet,
         choices: Choices,
         reasons: list[Reason],
         masks: Mask,
@@ -179,20 +174,22 @@ class Decider(EventFold):
         id: str | None = None,
     ) -> list[Decided]:
         """Write choices down as events."""
-        labels = offer.labels
+        brought, labels = arms.candidates, arms.labels
         ids = [id] if id is not None else self._fold().new_ids(len(rows.X))
         return [
             Decided(
                 id=ids[i],
-                context=rows.plain(i),
-                arm=labels[choices.index[i]],
+                context=rows.contexts[i],
+                arm=labels[k],
                 propensities=Shares(labels, choices.propensities[i]),
                 reason=reasons[i],
                 eligible=None if masks[i].all() else tuple(np.array(labels, dtype=object)[masks[i]]),
-                candidates=offer.candidates,
-                encoded=offer.encoded(rows.encoded(i), int(choices.index[i])),
+                candidates=brought,
+                encoded=Encoded(
+                    rows.X[i], rows.schema, None if brought is None else arms.features[k], arms.arm_schema
+                ),
             )
-            for i in range(len(rows.X))
+            for i, k in enumerate(choices.index[: len(rows.X)].tolist())
         ]
 
     def _propose(
@@ -200,7 +197,8 @@ class Decider(EventFold):
     ) -> tuple[Choices, list[Reason]]:
         """Choose at each row of ``X``, as if each was the next; nothing but the generator changes."""
         history = self._model(X.shape[1], arms.features.shape[1])
-        eligible = self._allowed(arms, eligible)
+        if self._rewards.budget is not None:
+            eligible = within_budget(self._rewards, history, arms, eligible)
         cold = self._cold(arms)
         warm = eligible & ~cold
         uniforms = rng.random((len(X), UNIFORMS + self._n_uniforms(arms)))
@@ -215,14 +213,10 @@ class Decider(EventFold):
             uniforms,
             reason=self.rule,
             cold=cold,
-            ahead=history.waiting(arms),
+            ahead=history.waiting(arms) if cold.any() else np.zeros(len(arms), dtype=np.int64),
             traffic=self._traffic_among(arms),
-            arms=[None if number == CANDIDATE else history.labels[number] for number in arms],
+            arms=arms.labels if arms.candidates is None else [None] * len(arms),
         )
-
-    def _traffic_among(self, arms: ActionSet) -> Traffic:  # noqa: ARG002
-        """What `settle` keeps to in a decision among these arms."""
-        return self._traffic
 
     def play(
         self,
@@ -257,33 +251,34 @@ class Decider(EventFold):
         Index (r,) of the arms chosen in these rounds, and the propensities (r, K).
         """
         with self._lock, restored_on_error(rng):
-            rows = self._encode(contexts)
-            offer = self._offer(None)
-            arms, numbers = offer.actions, np.array(offer.actions.numbers)
-            masks = check_eligible(eligible, offer.labels, len(rows.X))
+            rows = Rows.of(contexts, self._fold().schema)
+            arms = self._actions(None)
+            masks = check_eligible(eligible, arms.labels, len(rows.X))
             self._model(rows.X.shape[1])
             every = type(self)._unchanged is Decider._unchanged  # learns something from every row
-            if self._cold(arms).any() or (only is None and (every or self._in_turn)):
-                rows = rows.first(1)  # who is drawn next depends on what came of this one
+            if self._cold(arms).any() or (only is None and (every or self._rewards.budget is not None)):
+                rows = rows.part(slice(1))  # who is drawn next depends on what came of this one
             elif only is None:
-                rows = rows.first(self._lasts(len(rows.X)))
+                rows = rows.part(slice(self._lasts(len(rows.X))))
             masks = masks[: len(rows.X)]
             before = rng.bit_generator.state
             choices, reasons = self._propose(rows.X, arms, masks, rng=rng)
             chosen = choices.index
             learns = np.arange(len(chosen)) if only is None else np.flatnonzero(chosen == only[: len(chosen)])
-            unchanged = self._unchanged(numbers[chosen[learns]])
+            unchanged = self._unchanged(np.array(arms.numbers)[chosen[learns]])
             kept = int(learns[unchanged]) + 1 if unchanged < len(learns) else len(chosen)
             if kept < len(chosen):
                 rng.bit_generator.state = before
                 rng.random((kept, UNIFORMS + self._n_uniforms(arms)))
             events: list[Event] = []
+            values = [check_reward(rewards[i, chosen[i]], self._rewards) for i in learns[learns < kept]]
             if only is None:
-                for i, event in enumerate(self._decided(rows.first(kept), offer, choices, reasons, masks)):
-                    events += [event, Rewarded(event.id, self._checked(rewards[i, chosen[i]]))]
+                made = self._decided(rows.part(slice(kept)), arms, choices, reasons, masks)
+                for event, value in zip(made, values, strict=True):
+                    events += [event, Rewarded(event.id, value)]
             else:
-                for i in learns[learns < kept].tolist():
-                    label, value = offer.labels[chosen[i]], self._checked(rewards[i, chosen[i]])
-                    events.append(Observed(rows.plain(i), label, value, encoded=rows.encoded(i)))
+                for i, value in zip(learns.tolist(), values, strict=False):
+                    known = Encoded(rows.X[i], rows.schema)
+                    events.append(Observed(rows.contexts[i], arms.labels[chosen[i]], value, encoded=known))
             self._events += events
             return chosen[:kept], choices.propensities[:kept]

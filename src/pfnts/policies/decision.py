@@ -63,10 +63,3 @@ class Choices:
     """(q, K), or (q, S) where there is a shortlist"""
     shortlist: NDArray[np.int64] | None = None
     """(q, S) positions of the arms that the rule chose among; None for all."""
-
-    def among(self, places: NDArray[np.int64], n_arms: int) -> Choices:
-        """Read choices among the arms at ``places`` (q, S) as choices among all, the others never chosen."""
-        propensities = np.zeros((len(places), n_arms))
-        np.put_along_axis(propensities, places, self.propensities, axis=1)
-        index = np.take_along_axis(places, self.index[:, None], axis=1)[:, 0]
-        return Choices(index, propensities, self.posterior, places)

@@ -29,7 +29,7 @@ class EpsilonGreedy(Policy):
     arms
         Number of arms, or their labels.
     epsilon
-        Share of rounds, warm-up included, in which any eligible arm is drawn, each alike.
+        Share of rounds, warm-up included, in which an eligible arm is drawn uniformly.
     backbone
         Name or object of the prediction model.
     traffic
@@ -85,20 +85,9 @@ class EpsilonGreedy(Policy):
             means[:, list(arms).index(k)] = said.means[-1]
         return rules.greedy(means, eligible, uniforms[:, -1])
 
-    def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
-        return 1
-
     def _settings(self) -> dict[str, Any]:
         # A backbone of the user's own, or with options, must be passed to load.
         return {"backbone": self._named}
-
-    @classmethod
-    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        if settings["backbone"] not in [None, *backbones.names()]:
-            raise ValueError(
-                f"backbone must be one of {backbones.names()} in a file, got {settings['backbone']!r}"
-            )
-        return settings
 
     @classmethod
     def _from_settings(cls, arms: list[Label], schema: Schema | None, settings: dict[str, Any]) -> Self:

@@ -29,7 +29,7 @@ def explanation(
     history: History,
     events: Sequence[Event],
     *,
-    less: Vector | None,
+    costs: Vector | None,
     rows: int,
     level: float,
 ) -> Explanation:
@@ -45,7 +45,7 @@ def explanation(
         What the log amounts to.
     events
         The log, for contexts as they were given.
-    less
+    costs
         What is deducted from each arm's mean reward (K,) before arms are compared, if anything is.
     rows
         How many of the nearest rows of each arm are shown.
@@ -56,30 +56,30 @@ def explanation(
         raise ValueError(f"rows must be a number of rows from 0 on, got {rows!r}")
     check_level(level)
     posterior = posterior_at(given.X)
-    less = np.zeros(posterior.mean.shape[-1]) if less is None else less
+    costs = np.zeros(posterior.mean.shape[-1]) if costs is None else costs
     (low,), (high,) = posterior.interval(level)
-    [mean], [best] = posterior.mean, posterior.shifted(less).best_arm_probabilities()
-    worth = mean - less
+    [mean], [best] = posterior.mean, posterior.shifted(costs).best_arm_probabilities()
+    worth = mean - costs
     order = np.lexsort((-worth, -best))
     near = _nearest(given.X[0], history, given.schema, rows)
     contexts = _as_given(events, {i for places in near.values() for i, _, _ in places})
     arms = []
     for k in order.tolist():
         number = history.live[k]
-        rivals = worth[order[order != k]] + less[k]
+        rivals = worth[order[order != k]] + costs[k]
         similar = tuple(
             SimilarRow(contexts[i], reward, distance, bool((reward > rivals[:1]).all()))
             for i, distance, reward in near[number]
         )
         ends = float(mean[k]), float(low[k]), float(high[k])
         seen = int(history.rewarded[number])
-        arms.append(ArmReasons(history.labels[number], *ends, float(best[k]), seen, similar, float(less[k])))
+        arms.append(ArmReasons(history.labels[number], *ends, float(best[k]), seen, similar, float(costs[k])))
     replacing = _evenly(history.size, _REPLACEMENTS)
     effects: list[ColumnEffect] = []
     if len(order) > 1 and len(replacing):
         leads = _leads(given, posterior_at, history.contexts[replacing], order)
         first, second = order[:2]
-        leads -= less[first] - less[second]
+        leads -= costs[first] - costs[second]
         lead = worth[first] - worth[second]
         for column, value, changed in zip(given.schema.columns, _values(given), leads, strict=True):
             overturned, effect = float((changed < 0).mean()), float(lead - changed.mean())
@@ -87,7 +87,7 @@ def explanation(
                 effect = 0.0  # averages are not exact
             effects.append(ColumnEffect(column.name, value, effect, overturned))
     effects.sort(key=lambda found: -abs(found.effect))
-    return Explanation(given.plain(0), level, tuple(arms), tuple(effects), len(replacing))
+    return Explanation(given.contexts[0], level, tuple(arms), tuple(effects), len(replacing))
 
 
 def _nearest(
@@ -140,7 +140,7 @@ def _leads(
 
 def _values(given: Rows) -> list[Any]:
     """Values of the context as given, in the order of the schema's columns."""
-    table = read(given.plain(0))
+    table = read(given.contexts[0])
     return [table[column.name][0] for column in given.schema.columns]
 
 

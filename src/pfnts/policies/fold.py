@@ -12,12 +12,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts import backbones
 from pfnts.contexts import Schema
 from pfnts.events import Decided, Event, History, Label, Observed
 from pfnts.events.event import Context
 from pfnts.policies.archive import damaged, read_archive, write_archive
 from pfnts.policies.decision import Matrix, Vector
-from pfnts.policies.options import SignatureOfInit, check_settings, gathered
+from pfnts.policies.options import check_settings, gathered
 from pfnts.policies.traffic import Traffic
 
 
@@ -29,20 +30,13 @@ class EventFold(ABC):
 
     Parameters
     ----------
-    arms
-        Labels of the arms at the beginning.
-    schema
-        What the columns of a context are; inferred from the first context when not given.
+    arms, schema, features, arm_schema
+        As for `History`.
     traffic
-        Who gets traffic before the policy's own rule.
-    features
-        Features of each of these arms; None where arms have none.
-    arm_schema
-        What the columns of features are; inferred from the first ones when not given.
+        How traffic is allocated before, or alongside, the policy's own rule.
     """
 
     name: ClassVar[str]
-    __signature__ = SignatureOfInit()
 
     def __new__(cls, *args: Any, **options: Any) -> Self:  # noqa: ARG004
         """Complain in time about options that belong into settings objects."""
@@ -137,7 +131,7 @@ class EventFold(ABC):
         archive = read_archive(path, policy=cls.name)
         policy = archive.made(
             lambda arms, schema, settings: cls._from_settings(
-                arms, schema, gathered(cls, {**gathered(cls, cls._from_file(settings)), **replaced})
+                arms, schema, gathered(cls, {**gathered(cls, _with_known_backbone(settings)), **replaced})
             )
         )
         try:
@@ -146,11 +140,6 @@ class EventFold(ABC):
         except Exception as error:
             raise damaged(archive.path, error) from error
         return policy
-
-    @classmethod
-    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Check what a file, which may be forged, says about the settings."""
-        return settings
 
     @classmethod
     def _from_settings(cls, arms: Any, schema: Schema | None, settings: dict[str, Any]) -> Self:
@@ -212,3 +201,11 @@ class EventFold(ABC):
             self._learned = -1  # it may be half-way; it is made anew
             raise
         return history
+
+
+def _with_known_backbone(settings: dict[str, Any]) -> dict[str, Any]:
+    """Complain about a backbone that is not the package's own: a file may be forged."""
+    given, known = settings.get("backbone"), backbones.names()
+    if given is not None and given not in known:
+        raise ValueError(f"backbone must be one of {known} in a file, got {given!r}; pass it to load")
+    return settings

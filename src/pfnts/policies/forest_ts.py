@@ -11,8 +11,7 @@ import numpy as np
 
 from pfnts.contexts import Schema
 from pfnts.events import Label
-from pfnts.policies import rules
-from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.ensembles import BoostingSettings, Ensemble, check_positive, fit_boosted, fit_forest
 from pfnts.policies.leaf_statistics import Indices
 from pfnts.policies.memory import Memory
@@ -65,9 +64,6 @@ class EnsembleTS(RefittingPolicy[Ensemble]):
             return self._with_arm(X, arms), rewards
         return X[arms == arm], rewards[arms == arm]
 
-    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
-        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
-
     def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
         mean, variance = np.empty((2, len(X), len(arms)))
         mean[:], variance[:] = self._any_reward().mean(), self._any_reward().var()
@@ -113,10 +109,8 @@ class RFTS(EnsembleTS):
         Factor on the standard deviation of the draws.
     memory
         How much the history of all arms grows before the forests are refitted.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------
@@ -166,10 +160,8 @@ class XGBoostTS(EnsembleTS):
         Factor on the standard deviation of the draws.
     memory
         How much the history of all arms grows before the trees are refitted.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------

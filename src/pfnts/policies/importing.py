@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from pfnts.contexts import Schema, Table, describing, read, read_file
 from pfnts.contexts.cells import BadLogError, check_roles, numbers, texts, times
 from pfnts.events import History, Label, Observed
+from pfnts.events.event import Encoded
+from pfnts.policies.arguments import check_reward
+from pfnts.policies.rewards import Rewards
 from pfnts.policies.rows import Rows
 
 
@@ -58,7 +61,7 @@ def imported_rows(
     history: History,
     *,
     label: Callable[[Any], Label],
-    reward: Callable[[Any], float],
+    rewards: Rewards,
 ) -> list[Observed]:
     """Make events of the rows of a log; nothing changes.
 
@@ -70,26 +73,28 @@ def imported_rows(
         Which column is what, for tables and files.
     history
         Arms and schema so far.
-    label, reward
-        Check an arm's label and a reward.
+    label
+        Checks an arm's label.
+    rewards
+        What rewards may be.
     """
     order = None
     if isinstance(log, LoggedRounds):
         if columns.used or columns.context is not None:
             raise ValueError(f"a Log knows its columns, got {columns}; leave the names out")
-        contexts, actions, rewards = _logged(log, history.schema)
+        contexts, actions, paid = _logged(log, history.schema)
     else:
         table = _table(log)
-        contexts, actions, rewards = _tabled(table, columns, history.schema)
+        contexts, actions, paid = _tabled(table, columns, history.schema)
         order = None if columns.time is None else np.argsort(times(table, columns.time), kind="stable")
     labels = [label(action) for action in _labels(actions, history)]
-    values = [_named(i, reward, value) for i, value in enumerate(rewards.tolist())]
+    values = [_checked(i, value, rewards) for i, value in enumerate(paid.tolist())]
     rows = Rows.of(contexts, history.schema)
     if order is not None:  # after all rows were checked in the order in which their owner counts them
         rows = Rows.of(contexts.take(order), history.schema)
         labels, values = [labels[i] for i in order], [values[i] for i in order]
     return [
-        Observed(rows.plain(i), arm, value, imported=True, encoded=rows.encoded(i))
+        Observed(rows.contexts[i], arm, value, imported=True, encoded=Encoded(rows.X[i], rows.schema))
         for i, (arm, value) in enumerate(zip(labels, values, strict=True))
     ]
 
@@ -167,8 +172,8 @@ def _labels(actions: Sequence[Any], history: History) -> list[Any]:
     return [known[action] for action in actions]
 
 
-def _named(i: int, check: Callable[[Any], float], value: Any) -> float:
+def _checked(i: int, value: Any, rewards: Rewards) -> float:
     try:
-        return check(value)
+        return check_reward(value, rewards)
     except ValueError as error:
         raise BadLogError(f"row {i + 1}: {error}") from error

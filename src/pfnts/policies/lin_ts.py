@@ -9,8 +9,7 @@ import numpy as np
 
 from pfnts.contexts import Schema
 from pfnts.events import Label
-from pfnts.policies import rules
-from pfnts.policies.decision import Choices, Mask, Matrix
+from pfnts.policies.decision import Matrix
 from pfnts.policies.ridge import RidgePolicy
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
@@ -31,10 +30,8 @@ class LinTS(RidgePolicy):
         Prior precision of each coefficient.
     intercept
         Whether a constant joins the features. The paper's row has none.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------
@@ -61,12 +58,6 @@ class LinTS(RidgePolicy):
             raise ValueError(f"nu must be a number from 0 on, got {nu}")
         super().__init__(arms, penalty=penalty, intercept=intercept, traffic=traffic, schema=schema)
         self._nu = float(nu)
-
-    def _posterior_at(self, X: Matrix) -> GaussianPosterior:
-        return self._posterior(X, self._model(X.shape[1]).live)
-
-    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
-        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
 
     def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
         mean, spread = self._predict(X, arms)

@@ -30,10 +30,8 @@ class LinUCB(RidgePolicy):
         Prior precision of each coefficient.
     intercept
         Whether a constant joins the features. The paper's row has none.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------
@@ -66,9 +64,6 @@ class LinUCB(RidgePolicy):
     def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
         mean, spread = self._predict(X, arms)
         return rules.greedy(mean + self._alpha * np.sqrt(spread), eligible, uniforms[:, -1])
-
-    def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
-        return 1
 
     def _settings(self) -> dict[str, Any]:
         return {"alpha": self._alpha, **super()._settings()}

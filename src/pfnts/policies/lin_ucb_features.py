@@ -88,9 +88,6 @@ class LinUCBFeatures(Policy):
         bound = (mean + self._alpha * np.sqrt(spread)).reshape(len(arms), len(X)).T
         return rules.greedy(bound, eligible, uniforms[:, -1])
 
-    def _n_uniforms(self, arms: ActionSet) -> int:  # noqa: ARG002
-        return 1
-
     def _settings(self) -> dict[str, Any]:
         return {"alpha": self._alpha, "penalty": self._penalty}
 

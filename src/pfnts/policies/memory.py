@@ -22,13 +22,14 @@ class Memory:
     refresh: float = 1.5
     """How much a history grows before what rests on it is recomputed; the paper's is 2."""
     window: int | None = None
-    """Rows that are remembered at least: a model that holds twice as many is started anew from the last so
-    many, of all arms together. No round costs more than with a history of twice the window."""
+    """Rows that are remembered at least: a model that holds twice as many is started anew from the last
+    ones, of all arms together. No round costs more than with a history of twice the window."""
     half_life: int | None = None
-    """Every so many rows half of those that are older leave; at most about three times as many are held."""
+    """Each time this many rows have come, half of the older ones leave; at most about three times as many
+    are held."""
     detector: float | None = 2000.0
     """A detector notices rewards that surprise the model, refreshes it, and starts it anew from the rows
-    since then once these predict better by themselves. On average it takes at least so many rows from one
+    since then once these predict better by themselves. On average it takes at least this many rows from one
     false alarm to the next. None for no detector."""
 
     def __post_init__(self) -> None:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from pfnts.contexts import Schema
 from pfnts.events import Label
-from pfnts.policies import network, rules
+from pfnts.policies import network
 from pfnts.policies.base import Policy
-from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.network import Precision, Weights, rows_of, squared_gradients
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
@@ -47,10 +47,8 @@ class NeuralTS(Policy):
         Size of the gradient steps.
     steps
         Full-batch gradient steps of one training.
-    traffic
-        Warm-up, and shares of the rounds that are not left to the policy's own rule.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    traffic, schema
+        See `Policy`.
 
     Examples
     --------
@@ -88,9 +86,6 @@ class NeuralTS(Policy):
         self._penalty, self._nu = float(penalty), float(nu)
         self._hidden, self._steps, self._learning_rate = int(hidden), int(steps), float(learning_rate)
 
-    def _posterior_at(self, X: Matrix) -> GaussianPosterior:
-        return self._posterior(X, self._model(X.shape[1]).live)
-
     def _reset(self, width: int, n_arms: int) -> None:
         self._width = width + 1
         self._rate = self._learning_rate
@@ -127,9 +122,6 @@ class NeuralTS(Policy):
             self._size += 1
             if self._size % max(1, self._size // _THINNED) == 0:
                 self._train()
-
-    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
-        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
 
     def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
         mean, spread = np.empty((2, len(X), len(arms)))

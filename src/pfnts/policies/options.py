@@ -32,14 +32,6 @@ def gathered(maker: Callable[..., Any], options: Mapping[str, Any]) -> dict[str,
     return taken
 
 
-class SignatureOfInit:
-    """The signature of a class that has a `__new__` which takes anything: that of its `__init__`."""
-
-    def __get__(self, instance: object, owner: type) -> inspect.Signature:
-        _, *parameters = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
-        return inspect.Signature(parameters)
-
-
 def check_settings(maker: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Complain about a field of a settings object that is given by itself, and about other objects."""
     for parameter, default in settings_objects(maker).items():

@@ -13,25 +13,27 @@ from numpy.typing import NDArray
 from pfnts import arms as arm_models
 from pfnts import backbones
 from pfnts import posterior as estimators
-from pfnts.arms import ArmModels, Change, Encoding, Features, Fixed, LayoutSelector
+from pfnts.arms import ArmModels, Change, Encoding
+from pfnts.arms.answers import join
 from pfnts.arms.forgetting import Forgetting
-from pfnts.arms.models import join
 from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
 from pfnts.contexts import Schema
 from pfnts.events import ActionSet
-from pfnts.policies import rules
 from pfnts.policies.arguments import Arms
-from pfnts.policies.corners import bounded
+from pfnts.policies.base import Policy
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
 from pfnts.policies.memory import MEMORY, Memory
-from pfnts.policies.pricing import PricedPolicy
+from pfnts.policies.prefetch import PrefetchCache
+from pfnts.policies.pricing import EffectiveCosts
 from pfnts.policies.rewards import REWARDS, Rewards
+from pfnts.policies.rules import thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
+from pfnts.policies.unexplored import bounded
 from pfnts.posterior import AnyPosterior, Estimator
 
 
-class PFNTS(PricedPolicy):
+class PFNTS(Policy):
     """Thompson sampling whose posterior is read off what a prediction model says about the history.
 
     Parameters
@@ -93,7 +95,8 @@ class PFNTS(PricedPolicy):
         if encoding is None:
             encoding = "features" if by_features else "adaptive"
         self._selector = arm_models.selector(encoding)
-        self._features = features_of(self._selector)
+        first, *others = self._selector.candidates(0)
+        self._features = None if others else first.by_features
         if self._features is not None and not by_features and not self._features.identity:
             raise ValueError(
                 "arms must be a mapping of labels to features where these are all that tells arms apart, "
@@ -103,9 +106,12 @@ class PFNTS(PricedPolicy):
             arms,
             traffic=traffic,
             schema=schema,
-            rewards=rewards,
             arm_schema=None if self._features is None else self._features.schema,
         )
+        self.judges_features = self._features is not None
+        self._most_asked = np.inf if self._features is None else self._features.shortlist
+        self._rewards, self._effective_costs = rewards, EffectiveCosts(rewards)
+        rewards.costs(self._first_arms)
         self._backbone = backbones.load(backbone)
         self._named = backbone if backbone in backbones.names() else None
         self._estimator = (
@@ -123,69 +129,44 @@ class PFNTS(PricedPolicy):
         )
         if not 0 <= self._exploration < np.inf:
             raise ValueError(f"exploration must be a finite number from 0 on, got {exploration}")
-        self.rule: Reason = "thompson" if self._exploration else "greedy"  # type: ignore[misc]
+        self.rule: Reason = "thompson" if self._exploration else "greedy"
         self._memory = memory
 
-    @property
-    def layout(self) -> str:
-        """Name of the layout that answers now; "adaptive" and "threshold" change it."""
-        with self._lock:
-            history = self._fold()
-            if history.schema is None:
-                return self._selector.candidates(len(history.labels))[0].name
-            self._model(history.schema.width)
-            return self._models.layout
-
-    @property
-    def estimator(self) -> Estimator:
-        """How the posterior is made."""
-        return self._estimator
-
-    @property
-    def exploration(self) -> float:
-        """Factor on the posterior's standard deviations when an arm is drawn."""
-        return self._exploration
-
-    def posterior(self, contexts: Any, *, candidates: Any = None) -> AnyPosterior:
-        """Posterior of the mean rewards, arrays (K,) for one context and (n, K) for a batch.
-
-        It is honest: decisions are drawn from it with its standard deviations times ``exploration``. It is of
-        all arms, or of all ``candidates`` where these are given, however many there are.
-        """
-        if candidates is None:
-            return super().posterior(contexts)
-        with self._lock:
-            rows = self._encode(contexts)
-            posterior = self._posterior_at(rows.X, self._offer(candidates).actions)
-            return posterior[0] if rows.single else posterior
-
-    def _posterior_at(self, X: Matrix, arms: ActionSet | None = None) -> AnyPosterior:
-        history = self._fold()
-        if history.size < FIRST_POSTERIOR:
-            raise ValueError(f"posterior needs at least {FIRST_POSTERIOR} rewards, update the policy first")
-        arms = self._offer(None).actions if arms is None else arms
-        self._model(X.shape[1], arms.features.shape[1])
-        return self._posterior(X, arms)
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """What the detector has noticed, in order; it follows from the log like everything else."""
-        with self._lock:
-            history = self._fold()
-            if history.schema is None:
-                return ()
-            self._model(history.schema.width)
-            return tuple(self._models.changes)
-
-    def catch_up(self) -> None:
-        """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
-        with self._lock:
-            super().catch_up()
-            history = self._fold()
-            if history.size >= FIRST_POSTERIOR and history.live:
-                self._posterior(history.contexts[-1:], history.actions)
-
     # The algorithm. Append: rewards join the sequences of their arms, which refresh as they grow.
+
+    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:  # noqa: ARG002
+        self._models.advance(self._fold())
+
+    # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
+
+    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
+        costs, shortlist = self._costs(arms), None
+        if len(arms) > self._most_asked:
+            shortlist = self._models.shortlist(X, arms, eligible, size=int(self._most_asked), costs=costs)
+        posterior = self._posterior(X, arms, shortlist)
+        return thompson(
+            posterior, eligible, uniforms, exploration=self._exploration, costs=costs, shortlist=shortlist
+        )
+
+    def _posterior(
+        self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None
+    ) -> AnyPosterior:
+        """Posterior (q, K) of all arms, or (q, S) of those at the positions of a shortlist (q, S)."""
+        posterior = self._ask(X, arms, shortlist)
+        if self._rewards.range is None:
+            return posterior
+        return bounded(posterior, X, arms, self._fold(), self._rewards.range)
+
+    def _ask(self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None) -> AnyPosterior:
+        """One prediction, and what the estimator reads off it for each arm."""
+        if self._prefetched is None or shortlist is not None or arms.candidates is not None:
+            columns = self._models.posteriors(X, arms, self._estimator, shortlist=shortlist)
+        else:
+            columns = announced_posteriors(self._prefetched, self._models, X, arms, self._estimator)
+        coupled = self._estimator.coupled and self._models.shared
+        return join(columns, coupled=coupled, own=self._estimator.own_directions)
+
+    # What the base class wants to know.
 
     def _reset(self, width: int, n_arms: int) -> None:
         self._models = ArmModels(
@@ -199,101 +180,86 @@ class PFNTS(PricedPolicy):
             width=width + self._shape[2],
         )
 
-    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:  # noqa: ARG002
-        self._models.advance(self._fold())
+    def _grow(self, n_arms: int) -> bool:
+        return room_for(n_arms, len(self._first_arms)) == self._models.n_arms
 
-    # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
+    def _traffic_among(self, arms: ActionSet) -> Traffic:
+        if self._features is None or len(arms) <= self._most_asked:
+            return self._traffic
+        return replace(self._traffic, explore=max(self._traffic.explore, self._features.explore))
 
-    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
-        shortlist, less = self._shortlist(arms), self._less(arms)
-        if shortlist is None:
-            return rules.thompson(
-                self._posterior(X, arms), eligible, uniforms, exploration=self._exploration, less=less
-            )
-        less = np.zeros(len(arms)) if less is None else less
-        places = self._models.shortlist(X, arms, eligible, shortlist.shortlist, less)
-        posterior = self._join(self._models.posteriors_among(X, arms, places, self._estimator))
-        choices = rules.thompson(
-            self._in_range(posterior, X, arms),
-            np.take_along_axis(eligible, places, axis=1),
-            uniforms,
-            exploration=self._exploration,
-            less=less[places] if less.any() else None,
-        )
-        return choices.among(places, len(arms))
+    def _n_uniforms(self, arms: ActionSet) -> int:
+        return int(min(len(arms), self._most_asked)) + 1 + self._estimator.coupled
 
-    def _posterior(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
-        return self._in_range(self._modelled(X, arms), X, arms)
-
-    def _in_range(self, said: AnyPosterior, X: Matrix, arms: ActionSet) -> AnyPosterior:
-        range_ = self._rewards.range
-        return said if range_ is None else bounded(said, X, arms, self._fold(), range_)
-
-    def _modelled(self, X: Matrix, arms: ActionSet) -> AnyPosterior:
-        def ask(places: list[int], X: Matrix) -> list[AnyPosterior]:
-            return self._models.posteriors(X, arms.take(places), self._estimator)
-
-        if arms.candidates:  # they will not come again
-            columns = ask(list(range(len(arms))), X)
-        else:
-            versions = {arm: self._models.version(arm) for arm in arms}
-            places = {arm: place for place, arm in enumerate(arms)}
-            # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
-            ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
-            found = self._ahead(
-                X, versions, lambda keys, X: ask([places[key] for key in keys], X), ahead=ahead
-            )
-            columns = list(found.values())
-        return self._join(columns)
-
-    def _join(self, columns: list[AnyPosterior]) -> AnyPosterior:
-        coupled = self._estimator.coupled and self._models.shared
-        return join(columns, coupled=coupled, own=self._estimator.own_directions)
-
-    # What the base class wants to know.
-
-    def _less(self, arms: ActionSet) -> Vector | None:
-        if self._rewards.budget is not None and self._shortlist(arms) is not None:
+    def _costs(self, arms: ActionSet) -> Vector | None:
+        if self._rewards.cost is None:
+            return None
+        if self._rewards.budget is not None and len(arms) > self._most_asked:
             raise ValueError(
                 f"budget must be for no more arms than a shortlist has, got {len(arms)} arms; choose a "
                 "longer one: encoding=Features(shortlist=...)"
             )
-        return super()._less(arms)
-
-    def _version(self, arms: ActionSet) -> Any:
-        return tuple((arm, self._models.version(arm)) for arm in arms)
-
-    def _n_uniforms(self, arms: ActionSet) -> int:
-        shortlist = self._shortlist(arms)
-        return (shortlist.shortlist if shortlist else len(arms)) + 1 + self._estimator.coupled
-
-    def _traffic_among(self, arms: ActionSet) -> Traffic:
-        shortlist = self._shortlist(arms)
-        if shortlist is None:
-            return self._traffic
-        return replace(self._traffic, explore=max(self._traffic.explore, shortlist.explore))
-
-    def _shortlist(self, arms: ActionSet) -> Features | None:
-        """The layout that says how long a shortlist is, where there are more arms than that."""
-        layout = self._features
-        return layout if layout is not None and len(arms) > layout.shortlist else None
-
-    @property
-    def _takes_candidates(self) -> bool:
-        return self._features is not None
+        return self._effective_costs.of(
+            arms,
+            self._fold(),
+            version=tuple((arm, self._models.version(arm)) for arm in arms),
+            means_at=lambda X: self._ask(X, arms).mean,
+        )
 
     def _cold(self, arms: ActionSet) -> Mask:
         return self._models.cold(arms)
-
-    def _grow(self, n_arms: int) -> bool:
-        return room_for(n_arms, len(self._first_arms)) == self._models.n_arms
 
     def _lasts(self, most: int) -> int:
         return self._models.lasts(most)
 
     def _unchanged(self, arms: NDArray[np.int64]) -> int:
-        # With a range, the rows themselves have a say at once.
+        # With a range, every row counts at once.
         return self._models.unchanged(arms) if self._rewards.range is None else 0
+
+    # What can be asked of it.
+
+    @property
+    def layout(self) -> str:
+        """Name of the layout that answers now; "adaptive" and "threshold" change it."""
+        with self._lock:
+            models = self._caught_up()
+            if models is None:
+                return self._selector.candidates(len(self._fold().labels))[0].name
+            return models.layout
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What the detector has noticed, in order; it follows from the log like everything else."""
+        with self._lock:
+            models = self._caught_up()
+            return () if models is None else tuple(models.changes)
+
+    @property
+    def estimator(self) -> Estimator:
+        """How the posterior is made."""
+        return self._estimator
+
+    @property
+    def exploration(self) -> float:
+        """Factor on the posterior's standard deviations when an arm is drawn."""
+        return self._exploration
+
+    def catch_up(self) -> None:
+        """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
+        with self._lock:
+            history = self._fold()
+            if self._caught_up() is not None and history.size >= FIRST_POSTERIOR and history.live:
+                self._posterior(history.contexts[-1:], history.actions)
+
+    def _caught_up(self) -> ArmModels | None:
+        """The models, which have learned the whole log; None before the first context."""
+        schema = self._fold().schema
+        if schema is None:
+            return None
+        self._model(schema.width)
+        return self._models
+
+    # Its file.
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -305,13 +271,6 @@ class PFNTS(PricedPolicy):
             **asdict(self._memory),
             **self._rewards.to_settings(),
         }
-
-    @classmethod
-    def _from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        given, known = settings["backbone"], backbones.names()
-        if given is not None and given not in known:
-            raise ValueError(f"backbone must be one of {known} in a file, got {given!r}; pass it to load")
-        return settings
 
     @classmethod
     def _from_settings(cls, arms: Any, schema: Schema | None, settings: dict[str, Any]) -> Self:
@@ -331,12 +290,6 @@ class PFNTS(PricedPolicy):
         return policy
 
 
-def features_of(selector: LayoutSelector) -> Features | None:
-    """The layout that judges arms by features, if it is the one that answers."""
-    layout = selector.layout if isinstance(selector, Fixed) else None
-    return layout if isinstance(layout, Features) else None
-
-
 def default_estimator(backbone: Backbone) -> Estimator:
     """The learned posterior where the model has one, else SubCLT that never collapses."""
     return estimators.load("network" if backbone.knows_mean_sd else "shrunk")
@@ -345,6 +298,22 @@ def default_estimator(backbone: Backbone) -> Estimator:
 def default_exploration(estimator: Estimator, backbone: Backbone) -> float:
     """What loses least: a backbone says it of its own posterior; all others are drawn from as they are."""
     return backbone.exploration if estimator.needs_mean_sd else 1.0
+
+
+def announced_posteriors(
+    cache: PrefetchCache[AnyPosterior], models: ArmModels, X: Matrix, arms: ActionSet, estimator: Estimator
+) -> list[AnyPosterior]:
+    """Posterior of each arm's mean reward at ``X`` (q, P), (q,), some computed ahead."""
+    versions = {arm: models.version(arm) for arm in arms}
+    places = {arm: place for place, arm in enumerate(arms)}
+
+    def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
+        return models.posteriors(X, arms.take([places[arm] for arm in stale]), estimator)
+
+    # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
+    ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
+    found = cache.find(X, versions, ask, lambda column, rows: column.take(rows), ahead=ahead)
+    return list(found.values())
 
 
 def room_for(n_arms: int, first: int) -> int:

@@ -17,7 +17,7 @@ from pfnts.policies.base import Policy
 from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.memory import Memory
 from pfnts.policies.traffic import Traffic
-from pfnts.posterior import GaussianPosterior
+from pfnts.posterior import AnyPosterior
 
 M = TypeVar("M")
 Arms = NDArray[np.int64]
@@ -74,15 +74,15 @@ class RefittingPolicy(Policy, Generic[M]):
         self._shared = shared
         self._memory = memory
 
-    def _posterior_at(self, X: Matrix) -> GaussianPosterior:
+    def _posterior_at(self, X: Matrix, candidates: Any = None) -> AnyPosterior:
         # An arm in warm-up that no model answers for is taken to be like a reward of any arm.
-        history = self._model(X.shape[1])
+        self._model(X.shape[1])
         if not self._warm_since:
             needed = self._traffic.warmup
             raise ValueError(
                 f"posterior needs an arm with {needed} rewards (warmup), update the policy first"
             )
-        return self._posterior(X, history.live)
+        return super()._posterior_at(X, candidates)
 
     # Hooks. A model is that of one arm, or that of all arms, which goes by the number 0.
 
@@ -92,10 +92,6 @@ class RefittingPolicy(Policy, Generic[M]):
 
     def _learn(self, model: M, arm: int, X: Matrix, arms: Arms, rewards: Vector) -> None:
         """Take further rows of all arms into a model; by default they wait for the refit."""
-
-    @abstractmethod
-    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
-        """Posterior (q, K) at ``X`` (q, P), by `_current`; at least one arm is warm."""
 
     # When models are fitted.
 

@@ -15,12 +15,10 @@ from pfnts.policies.decision import Vector
 
 @dataclass(frozen=True)
 class Rewards:
-    """What the user knows of rewards.
+    """What is known about rewards in advance.
 
     Examples
     --------
-    >>> Rewards(range=(0, 1)).checked(0.5)
-    0.5
     >>> Rewards(cost={"none": 0, "call": 4}, budget=(200, 1000)).costs(["none", "call"])
     array([0., 4.])
     """
@@ -31,7 +29,7 @@ class Rewards:
     cost: Mapping[Label, float] | None = None
     """What a pull of each arm costs, in units of the reward: what counts is reward less cost."""
     budget: tuple[float, int] | None = None
-    """How much so many decisions may cost together: (total, rounds)."""
+    """What a number of decisions may cost together: (total, rounds)."""
 
     def __post_init__(self) -> None:
         if self.range is not None:
@@ -62,18 +60,8 @@ class Rewards:
                 )
             object.__setattr__(self, "budget", (total, int(rounds)))
 
-    def checked(self, reward: float) -> float:
-        """Return a reward, or complain that it lies outside the range."""
-        if self.range is not None and not self.range[0] <= reward <= self.range[1]:
-            low, high = self.range
-            raise ValueError(
-                f"reward must be from {low:g} to {high:g}, the range that was given, got {reward:g}; "
-                "make the policy with a wider range"
-            )
-        return reward
-
     def costs(self, arms: Iterable[Label]) -> Vector:
-        """Cost (K,) of each arm, or a complaint about one that has none."""
+        """Cost (K,) of each arm; one that has none is an error."""
         if self.cost is None:
             return np.zeros(len(list(arms)))
         for arm in (arms := list(arms)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
 from pfnts.posterior import AnyPosterior
@@ -14,27 +15,38 @@ def thompson(
     uniforms: Matrix,
     *,
     exploration: float = 1.0,
-    less: Vector | None = None,
+    costs: Vector | None = None,
+    shortlist: NDArray[np.int64] | None = None,
 ) -> Choices:
     """Draw mean rewards (q, K) and take the largest of each row.
 
     Parameters
     ----------
     posterior
-        Of the mean rewards, (q, K).
+        Of the mean rewards, (q, K), or (q, S) of a shortlist.
     eligible
         Arms that may be taken, (q, K).
     uniforms
         (q, n) numbers, n above ``posterior.n_uniforms``: the last of each row breaks ties.
     exploration
         Factor on the standard deviations of the draw; 0 takes the largest mean.
-    less
+    costs
         What is deducted from the mean reward of each arm, (K,).
+    shortlist
+        Positions (q, S) of the arms that the posterior is of; None for all.
     """
+    shares = np.zeros(eligible.shape)
+    if shortlist is not None:
+        eligible = np.take_along_axis(eligible, shortlist, axis=1)
+        costs = None if costs is None else costs[shortlist]
     drawn = posterior if exploration == 1.0 else posterior.scaled(exploration)
-    drawn = drawn if less is None else drawn.shifted(less)
+    drawn = drawn if costs is None else drawn.shifted(costs)
     index = largest(drawn.draw(uniforms[:, : drawn.n_uniforms]), eligible, uniforms[:, -1])
-    return Choices(index, drawn.best_arm_probabilities(eligible), posterior)
+    best = drawn.best_arm_probabilities(eligible)
+    if shortlist is None:
+        return Choices(index, best, posterior)
+    np.put_along_axis(shares, shortlist, best, axis=1)  # the others are never chosen
+    return Choices(np.take_along_axis(shortlist, index[:, None], axis=1)[:, 0], shares, posterior, shortlist)
 
 
 def greedy(values: Matrix, eligible: Mask, tie_break: Vector) -> Choices:
@@ -53,6 +65,6 @@ def largest(values: Matrix, eligible: Mask, tie_break: Vector) -> np.ndarray[tup
 
 
 def evenly(eligible: Mask, uniform: float) -> int:
-    """Position of one of the eligible arms (K,), each alike."""
+    """Position of one of the eligible arms (K,), uniformly at random."""
     arms = np.flatnonzero(eligible)
     return int(arms[int(uniform * len(arms))])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from pfnts.events import Label
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
 from pfnts.policies.rules import evenly
+from pfnts.policies.traffic import Traffic
 
 
 def share_out(
@@ -16,9 +19,8 @@ def share_out(
     eligible: Mask,
     uniforms: Matrix,
     *,
-    explore: float,
-    limits: Vector,
-    holdout: Vector,
+    traffic: Traffic,
+    arms: Sequence[Label | None],
 ) -> tuple[Choices, list[Reason]]:
     """Give the holdout its rounds, draw in a share of the others at random, and keep every arm to its limit.
 
@@ -32,17 +34,16 @@ def share_out(
         Arms that may be chosen, (q, K).
     uniforms
         (q, 2) numbers: who decides, and which arm is drawn at random.
-    explore
-        Share of the decisions in which any eligible arm is drawn, each alike.
-    limits
-        Largest propensity (K,) of each arm, holdout included.
-    holdout
-        Share (K,) of the decisions that stay with an arm, if it is eligible.
+    traffic
+        The shares.
+    arms
+        Labels of the arms, (K,); None for a candidate.
     """
-    held = np.where(eligible, holdout, 0.0)
-    total = held.sum(axis=1)
-    if not explore and (limits >= 1).all() and not total.any():
+    if not traffic.explore and not traffic.holdout and traffic.max_share == 1:
         return choices, reasons
+    explore, limits = traffic.explore, traffic.limits(arms)
+    held = np.where(eligible, traffic.holdouts(arms), 0.0)
+    total = held.sum(axis=1)
     index, shares, reasons = choices.index.copy(), choices.propensities, list(reasons)
     # One number decides it all: what is left of it within its interval is again uniform.
     kept = np.where(total < 1, 1 - total, 1.0)
@@ -67,7 +68,7 @@ def share_out(
 
 
 def limited(shares: Matrix, limits: Matrix, eligible: Mask) -> Matrix:
-    """Propensities (q, K) of at most ``limits`` (q, K), as near to ``shares`` (q, K) as it goes.
+    """Propensities (q, K) of at most ``limits`` (q, K), as near to ``shares`` (q, K) as possible.
 
     What is above a limit goes to the other eligible arms in proportion to their shares, evenly where these
     are zero; arms that reach their limits on the way stay there. Where the limits sum to less than 1, all are

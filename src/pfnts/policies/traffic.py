@@ -1,4 +1,4 @@
-"""Who gets traffic before, or beside, a policy's own rule."""
+"""How traffic is allocated before, or alongside, a policy's own rule."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Traffic:
 
     warmup: int = 5
     """Rows of an arm that its model must hold before the policy's own rule may choose it. Until then it is
-    drawn at random among the arms in warm-up, and is never more than so many decisions ahead of its
+    drawn at random among the arms in warm-up, and is never more than this many decisions ahead of its
     rewards."""
     explore: float = 0.0
-    """Share of the rounds in which any eligible arm is drawn, each alike, warm-up included: no propensity of
+    """Share of the rounds in which an eligible arm is drawn uniformly, warm-up included: no propensity of
     an eligible arm is below ``explore`` over their number, as trials and later evaluations need it. The
     holdout is taken off first."""
     holdout: float = 0.0
@@ -55,13 +55,13 @@ class Traffic:
         object.__setattr__(self, "max_share", limits)
 
     def with_warmup(self, *, least: int, why: str) -> Traffic:
-        """Return it, or complain that its warm-up is too short for a policy."""
+        """Return it, or raise an error if its warm-up is too short for a policy."""
         if self.warmup < least:
             raise ValueError(f"warmup must be at least {least}, {why}, got {self.warmup}")
         return self
 
     def for_arms(self, arms: Sequence[Label]) -> Traffic:
-        """Name the baseline, or complain of arms that are not there, or of limits that leave it no room."""
+        """Name the baseline; unknown arms, and limits that leave no room for it, are errors."""
         named_here = [("baseline", self.baseline), *(("max_share", label) for label, _ in self._pairs)]
         for name, label in named_here:
             if label is not None and label not in arms:

@@ -44,9 +44,6 @@ class Uniform(Policy):
     def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:  # noqa: ARG002
         return greedy(np.zeros(eligible.shape), eligible, uniforms[:, -1])
 
-    def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
-        return 1
-
     def _unchanged(self, arms: NDArray[np.int64]) -> int:
         return len(arms)
 

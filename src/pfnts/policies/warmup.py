@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ def settle(
 ) -> tuple[Choices, list[Reason]]:
     """Put warm-up draws and random ones in the place of the rule's choices where they are due.
 
-    Cold arms are drawn at random, each alike, before the rule has a say. One that is ``traffic.warmup``
+    Cold arms are drawn uniformly at random before the rule applies. One that is ``traffic.warmup``
     decisions ahead of its rewards waits for them. If all cold arms wait and there is no warm one, any arm is
     drawn.
 
@@ -59,13 +58,11 @@ def settle(
     -------
     The choices with exact propensities, and how each came about.
     """
-    finish = partial(
-        share_out, explore=traffic.explore, limits=traffic.limits(arms), holdout=traffic.holdouts(arms)
-    )
     if not cold.any():
-        return finish(choices, [reason] * len(eligible), eligible, uniforms)
+        reasons: list[Reason] = [reason] * len(eligible)
+        return share_out(choices, reasons, eligible, uniforms, traffic=traffic, arms=arms)
     index, shares = choices.index.copy(), choices.propensities.copy()
-    reasons: list[Reason] = [reason] * len(index)
+    reasons = [reason] * len(index)
     ahead = ahead.copy()
     for i, allowed in enumerate(eligible):
         candidates = allowed & cold & (ahead < traffic.warmup)
@@ -78,8 +75,13 @@ def settle(
                 "warmup",
             )
         one = slice(i, i + 1)
-        row, reasons[one] = finish(
-            Choices(index[one], shares[one]), reasons[one], eligible[one], uniforms[one]
+        row, reasons[one] = share_out(
+            Choices(index[one], shares[one]),
+            reasons[one],
+            eligible[one],
+            uniforms[one],
+            traffic=traffic,
+            arms=arms,
         )
         index[i], shares[i] = row.index[0], row.propensities[0]
         ahead[index[i]] += 1

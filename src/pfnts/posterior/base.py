@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy
@@ -32,6 +32,7 @@ class Posterior(ABC):
     """What one standard normal per block adds to the mean, (J, ..., K); squares add up to ``variance``."""
     coupled: bool = False
     """Whether the entries of the last axis share the draw of each block, or have their own."""
+    _fields: ClassVar[tuple[str, ...]] = ("mean", "variance", "size")
 
     def __init__(
         self,
@@ -94,25 +95,19 @@ class Posterior(ABC):
     def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
         """Return the probability that each entry of the last axis is the largest of its row."""
 
-    def reshape(self, *shape: int, coupled: bool | None = None) -> Self:
-        """Rearrange the entries, for example (q * K,) queries of one sequence into (q, K).
-
-        Parameters
-        ----------
-        shape
-            The new shape of ``mean``.
-        coupled
-            Whether the new last axis shares block draws; unchanged when None.
-        """
-        changes = self._each(lambda array: array.reshape(shape), lambda array: array.reshape(-1, *shape))
-        return replace(self, **changes, coupled=self.coupled if coupled is None else coupled)
-
     def _with(self, **changes: Any) -> Self:
         """Copy with arrays made of its own, which need no checks: every decision takes several copies."""
         copy = object.__new__(type(self))
         for name, value in (vars(self) | changes).items():
             copy._set(name, value)
         return copy
+
+    def scaled(self, factor: float) -> Self:
+        """Return the posterior with every scale multiplied by ``factor``."""
+        if not factor >= 0:
+            raise ValueError(f"factor must not be negative, got {factor}")
+        directions = None if self.directions is None else factor * self.directions
+        return replace(self, variance=factor**2 * self.variance, directions=directions)
 
     def shifted(self, offset: ArrayLike) -> Self:
         """Return the posterior of the mean rewards less ``offset`` (K,)."""
@@ -132,13 +127,9 @@ class Posterior(ABC):
         return self._with(**self._each(lambda array: array[*index, :], lambda array: array[:, *index, :]))
 
     def _each(self, entries: Any, blocks: Any) -> dict[str, Any]:
-        changes = {name: entries(getattr(self, name)) for name in self._fields()}
+        changes = {name: entries(getattr(self, name)) for name in self._fields}
         changes["directions"] = None if self.directions is None else blocks(self.directions)
         return changes
-
-    @staticmethod
-    def _fields() -> tuple[str, ...]:
-        return ("mean", "variance", "size")
 
     def _block_draws(self, rng: Generator) -> Array:
         if self.directions is None:
@@ -207,7 +198,7 @@ def stack(posteriors: Sequence[P], axis: int = -1, *, coupled: bool = False) -> 
     axis = axis % (posteriors[0].mean.ndim + 1)
     joined: dict[str, Any] = {
         name: np.stack([getattr(posterior, name) for posterior in posteriors], axis=axis)
-        for name in posteriors[0]._fields()
+        for name in posteriors[0]._fields
     }
     known = [posterior.directions for posterior in posteriors if posterior.directions is not None]
     if len(known) == len(posteriors):
@@ -225,7 +216,7 @@ def stack(posteriors: Sequence[P], axis: int = -1, *, coupled: bool = False) -> 
 
 
 def check_level(level: float) -> float:
-    """Return ``level``, or complain that it is no probability of an interval."""
+    """Return ``level``, or raise an error if it is no probability of an interval."""
     if not 0 < level < 1:
         raise ValueError(f"level must be strictly between 0 and 1, got {level}")
     return level
@@ -247,6 +238,8 @@ def _floats(name: str, values: ArrayLike) -> Array:
 def _spread(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     if array.shape == shape:
         return array
+    if not array.ndim:
+        return np.full(shape, array)  # a third of the time, in every decision
     try:
         return np.broadcast_to(array, shape)
     except ValueError as error:

@@ -80,7 +80,7 @@ def best_arm_probabilities(
 
 
 def check_eligible(eligible: ArrayLike | None, shape: tuple[int, ...]) -> Mask | None:
-    """Return the mask in the given shape, or complain; None stays None."""
+    """Return the mask in the given shape, or raise an error; None stays None."""
     if eligible is None:
         return None
     mask = np.asarray(eligible)
@@ -89,7 +89,7 @@ def check_eligible(eligible: ArrayLike | None, shape: tuple[int, ...]) -> Mask |
             f"eligible must be a mask of booleans, got dtype {mask.dtype}; convert indices first"
         )
     try:
-        mask = np.broadcast_to(mask, shape)
+        mask = mask if mask.shape == shape else np.broadcast_to(mask, shape)
     except ValueError as error:
         raise ValueError(f"eligible must broadcast to the shape {shape}, got {mask.shape}") from error
     if not mask.any(axis=-1).all():

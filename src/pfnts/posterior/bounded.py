@@ -19,8 +19,8 @@ _STEPS = np.arange(9) / 8
 _NODES, _WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(8))
 _LEAST_SCALE = 1e-9
 """Smallest standard deviation as a share of the range: a density needs one."""
-_ECHO_SCALE = 0.02
-"""How far, as a share of the range, a mean may lie from the reward that speaks for it."""
+_OUTLIER_SCALE = 0.02
+"""Standard deviation of a mean around an outlier that stands for it, as a share of the range."""
 _CHUNK = 1 << 19
 _HALVINGS = 60
 
@@ -29,15 +29,15 @@ _HALVINGS = 60
 class BoundedPosterior:
     """Mean rewards between two bounds: what a model says, or something that it does not know.
 
-    A mean is near ``echo``, a reward that the model does not explain, with probability ``echoed``. Otherwise
-    it is as likely as not what the model says, normal around ``location``, or something that nobody has
-    looked for: more than d above ``location`` with probability ``reach`` / d, as far as the bound allows.
+    A mixture: with probability ``outlier_weight`` a mean is near ``outlier``, a reward that the model does
+    not explain. Otherwise it is as likely as not what the model says, normal around ``location``, or
+    something unexplored: more than d above ``location`` with probability ``tail`` / d, up to the bound.
     Draws of arms are independent.
 
     Examples
     --------
     >>> posterior = BoundedPosterior(
-    ...     location=[0.2, 0.1], scale=[0.01, 0.01], low=0.0, high=1.0, size=20, reach=[0.0, 0.02]
+    ...     location=[0.2, 0.1], scale=[0.01, 0.01], low=0.0, high=1.0, size=20, tail=[0.0, 0.02]
     ... )
     >>> posterior.best_arm_probabilities().round(3), posterior.mean.round(3)
     (array([0.908, 0.092]), array([0.2  , 0.139]))
@@ -53,11 +53,11 @@ class BoundedPosterior:
     """Largest, likewise."""
     size: NDArray[np.int64]
     """Number of observations behind each entry."""
-    reach: Array = 0.0  # type: ignore[assignment]
+    tail: Array = 0.0  # type: ignore[assignment]
     """How far above ``location`` something unknown begins, (..., K); 0 where all is known."""
-    echo: Array = 0.0  # type: ignore[assignment]
+    outlier: Array = 0.0  # type: ignore[assignment]
     """Reward that may stand for the mean, (..., K)."""
-    echoed: Array = 0.0  # type: ignore[assignment]
+    outlier_weight: Array = 0.0  # type: ignore[assignment]
     """Probability that it does, (..., K)."""
     coupled: ClassVar[bool] = False
 
@@ -69,18 +69,18 @@ class BoundedPosterior:
         if not (low < high).all():
             raise ValueError(f"low must be below high, got {self.low} and {self.high}")
         location = np.clip(np.asarray(self.location, dtype=np.float64), low, high)
-        echoed = np.asarray(self.echoed, dtype=np.float64)
-        if not ((echoed >= 0) & (echoed <= 1)).all() or (np.asarray(self.reach) < 0).any():
-            raise ValueError("echoed must hold probabilities and reach no negative number")
+        outlier_weight = np.asarray(self.outlier_weight, dtype=np.float64)
+        if not ((outlier_weight >= 0) & (outlier_weight <= 1)).all() or (np.asarray(self.tail) < 0).any():
+            raise ValueError("outlier_weight must hold probabilities and tail no negative number")
         arrays = {
             "location": location,
             "scale": np.maximum(np.asarray(self.scale, dtype=np.float64), _LEAST_SCALE * (high - low)),
             "low": low,
             "high": high,
             "size": np.asarray(self.size),
-            "reach": np.minimum(np.asarray(self.reach, dtype=np.float64), (high - location) / 2),
-            "echo": np.clip(np.asarray(self.echo, dtype=np.float64), low, high),
-            "echoed": echoed,
+            "tail": np.minimum(np.asarray(self.tail, dtype=np.float64), (high - location) / 2),
+            "outlier": np.clip(np.asarray(self.outlier, dtype=np.float64), low, high),
+            "outlier_weight": outlier_weight,
         }
         for name, array in arrays.items():
             object.__setattr__(self, name, np.broadcast_to(array, shape))
@@ -147,13 +147,13 @@ class BoundedPosterior:
             raise ValueError(f"factor must not be negative, got {factor}")
         zero = np.zeros(())
         return replace(self, scale=factor * self.scale) if factor else replace(
-            self, scale=zero, reach=zero, echoed=zero
+            self, scale=zero, tail=zero, outlier_weight=zero
         )  # fmt: skip
 
     def shifted(self, offset: ArrayLike) -> BoundedPosterior:
         """Return the posterior of the mean rewards less ``offset`` (K,), bounds included."""
         less = np.asarray(offset, dtype=np.float64)
-        names = ("location", "low", "high", "echo")
+        names = ("location", "low", "high", "outlier")
         return replace(self, **{name: getattr(self, name) - less for name in names})
 
     def take(self, entries: NDArray[np.int64]) -> BoundedPosterior:
@@ -166,18 +166,21 @@ class BoundedPosterior:
         return self._each(lambda array: array[*index, :])
 
     def _each(self, change: Callable[[Any], Any]) -> BoundedPosterior:
-        names = ("location", "scale", "low", "high", "size", "reach", "echo", "echoed")
+        names = ("location", "scale", "low", "high", "size", "tail", "outlier", "outlier_weight")
         return replace(self, **{name: change(getattr(self, name)) for name in names})
 
     @property
     def _parts(self) -> tuple[tuple[Array, _Normal | _Tail], ...]:
         """What a mean may be, and how likely."""
-        echo = _Normal(self.echo, _ECHO_SCALE * (self.high - self.low), self.low, self.high)
-        unknown = np.where(self.reach > 0, 0.5, 0.0)
+        outlier = _Normal(self.outlier, _OUTLIER_SCALE * (self.high - self.low), self.low, self.high)
+        unknown = np.where(self.tail > 0, 0.5, 0.0)
         return (
-            (self.echoed, echo),
-            ((1 - self.echoed) * unknown, _Tail(self.location, self.reach, self.high)),
-            ((1 - self.echoed) * (1 - unknown), _Normal(self.location, self.scale, self.low, self.high)),
+            (self.outlier_weight, outlier),
+            ((1 - self.outlier_weight) * unknown, _Tail(self.location, self.tail, self.high)),
+            (
+                (1 - self.outlier_weight) * (1 - unknown),
+                _Normal(self.location, self.scale, self.low, self.high),
+            ),
         )
 
     def _expected(self, value: Callable[[_Normal | _Tail], Array]) -> Array:
@@ -245,20 +248,20 @@ class _Normal:
 
 @dataclass(frozen=True)
 class _Tail:
-    """More than d above ``location`` with a probability in proportion to 1 / d, from ``reach`` to a bound."""
+    """More than d above ``location`` with a probability in proportion to 1 / d, from ``begin`` to a bound."""
 
     location: Array
-    reach: Array
+    begin: Array
     high: Array
 
     @property
     def _length(self) -> Array:
-        # Where the reach is 0 nothing of this is used; any length will do.
-        return np.where(self.reach > 0, self.high - self.location, 1.0)
+        # Where it is 0 nothing of this is used; any length will do.
+        return np.where(self.begin > 0, self.high - self.location, 1.0)
 
     @property
     def _share(self) -> Array:
-        return np.where(self.reach > 0, self.reach, 0.5) / self._length
+        return np.where(self.begin > 0, self.begin, 0.5) / self._length
 
     @property
     def mean(self) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -80,10 +80,3 @@ class GaussianPosterior(Posterior):
             coupled=self.coupled,
             dof=dof,
         )
-
-    def scaled(self, factor: float) -> GaussianPosterior:
-        """Return the posterior with every standard deviation multiplied by ``factor``."""
-        if not factor >= 0:
-            raise ValueError(f"factor must not be negative, got {factor}")
-        directions = None if self.directions is None else factor * self.directions
-        return replace(self, variance=factor**2 * self.variance, directions=directions)

@@ -1,8 +1,9 @@
-"""A Student posterior of mean rewards: heavier tails where few blocks speak for the variance."""
+"""A Student posterior of mean rewards: heavier tails where the variance rests on few blocks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -42,6 +43,7 @@ class StudentPosterior(Posterior):
 
     dof: Array = field(kw_only=True)
     """Degrees of freedom of each entry."""
+    _fields: ClassVar[tuple[str, ...]] = ("mean", "variance", "size", "dof")
 
     def __init__(
         self,
@@ -66,10 +68,6 @@ class StudentPosterior(Posterior):
             )
         self._set("dof", dof)
 
-    @staticmethod
-    def _fields() -> tuple[str, ...]:
-        return ("mean", "variance", "size", "dof")
-
     @property
     def n_uniforms(self) -> int:
         """Uniform numbers that `draw` takes at one context."""
@@ -85,13 +83,6 @@ class StudentPosterior(Posterior):
             return coupled
         draw: Array = self.mean + np.sqrt(self.variance) * scipy.special.stdtrit(self.dof, uniforms)
         return draw
-
-    def scaled(self, factor: float) -> StudentPosterior:
-        """Return the posterior with every scale multiplied by ``factor``."""
-        if not factor >= 0:
-            raise ValueError(f"factor must not be negative, got {factor}")
-        directions = None if self.directions is None else factor * self.directions
-        return replace(self, variance=factor**2 * self.variance, directions=directions)
 
     def sample(self, rng: Generator) -> Array:
         """Draw every entry independently: ``mean.size`` standard normals, then as many chi-squares."""

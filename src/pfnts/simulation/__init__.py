@@ -1,4 +1,4 @@
-"""Policies let loose on environments."""
+"""Policies simulated in environments."""
 
 from pfnts.simulation.loop import simulate
 from pfnts.simulation.trajectory import Trajectory

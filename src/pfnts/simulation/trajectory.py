@@ -1,4 +1,4 @@
-"""What a simulation leaves behind."""
+"""The result of a simulation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One policy's way through one environment.
+    """The rounds of one policy in one environment.
 
     Examples
     --------

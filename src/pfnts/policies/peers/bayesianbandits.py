@@ -9,8 +9,7 @@ import numpy as np
 
 from pfnts.contexts import Schema
 from pfnts.events import Label
-from pfnts.policies import rules
-from pfnts.policies.decision import Choices, Mask, Matrix
+from pfnts.policies.decision import Matrix
 from pfnts.policies.peers.base import PeerPolicy
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import StudentPosterior
@@ -70,9 +69,6 @@ class BayesianBanditsTS(PeerPolicy):
     def _learn(self, row: Matrix, arm: int, reward: float) -> None:
         self._regressors[arm].partial_fit(row, np.array([reward]))
         self._rows[arm] += 1
-
-    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
-        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
 
     def _posterior(self, X: Matrix, arms: Sequence[int]) -> StudentPosterior:
         rows, means, scales, dofs = self._design(X), [], [], []

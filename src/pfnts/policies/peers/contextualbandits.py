@@ -73,8 +73,5 @@ class ContextualBanditsLinUCB(PeerPolicy):
         scores = [self._bandit.decision_function(row[None])[0] for row in self._design(X)]
         return rules.greedy(np.array(scores)[:, list(arms)], eligible, uniforms[:, -1])
 
-    def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
-        return 1
-
     def _settings(self) -> dict[str, Any]:
         return {"alpha": self._alpha, "penalty": self._penalty}

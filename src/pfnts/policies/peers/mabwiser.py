@@ -74,8 +74,5 @@ class MABWiserLinUCB(PeerPolicy):
                 bounds[i] = [said[arm] for arm in arms]
         return rules.greedy(bounds, eligible, uniforms[:, -1])
 
-    def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
-        return 1
-
     def _settings(self) -> dict[str, Any]:
         return {"alpha": self._alpha, "l2_lambda": self._l2_lambda, **super()._settings()}

@@ -107,9 +107,6 @@ class VowpalWabbit(Policy):
         last = eligible.shape[1] - 1 - (shares[:, ::-1] > 0).argmax(axis=1)
         return Choices(np.minimum(below.sum(axis=1), last), shares)
 
-    def _n_uniforms(self, arms: Sequence[int]) -> int:  # noqa: ARG002
-        return 1
-
     def _settings(self) -> dict[str, Any]:
         return {"arguments": self._arguments}
 

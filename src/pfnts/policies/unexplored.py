@@ -12,7 +12,7 @@ from pfnts.policies.decision import Matrix
 from pfnts.policies.neighbours import comparable, squared_distances
 from pfnts.posterior import AnyPosterior, BoundedPosterior
 
-_REACH = 0.1
+_TAIL = 0.1
 """How much an untried region may promise: chosen on functions with corners and on some without."""
 _USUAL = 0.05
 """Share of an arm's rewards that are as high as one at which that one is followed as often as not."""
@@ -55,8 +55,13 @@ def bounded(
     )
     if history.has_features or location.shape[1] != len(arms):
         return found
-    untried, echo, odds = open_questions(X, arms, history, location)
-    return replace(found, reach=_REACH * untried * (high - location), echo=echo, echoed=odds / (1 + odds))
+    untried, outlier, odds = open_questions(X, arms, history, location)
+    return replace(
+        found,
+        tail=_TAIL * untried * (high - location),
+        outlier=outlier,
+        outlier_weight=odds / (1 + odds),
+    )
 
 
 def open_questions(
@@ -65,13 +70,13 @@ def open_questions(
     """What the rows near each of ``X`` (q, P) leave open about arms, three arrays (q, K).
 
     The share of all contexts that are nearer than an arm's nearest row, 1 where it has none. Of the nearest
-    rows that paid more than ``means`` (q, K) the reward that speaks loudest, and the odds that it stands for
+    rows that paid more than ``means`` (q, K) the most telling reward, and the odds that it stands for
     the mean here: they fall with the squares of the number of the arm's rows as near as that one, and of the
     share of the arm's rewards as high.
     """
     assert history.schema is not None
     seen = comparable(history.contexts, history.contexts, history.schema)
-    untried, echo, odds = np.ones(means.shape), means.copy(), np.zeros(means.shape)
+    untried, outlier, odds = np.ones(means.shape), means.copy(), np.zeros(means.shape)
     own = {k: np.flatnonzero(history.arms == arm) for k, arm in enumerate(arms)}
     ordered = {k: np.sort(history.rewards[rows]) for k, rows in own.items()}
     for i, x in enumerate(comparable(X, history.contexts, history.schema)):
@@ -88,5 +93,5 @@ def open_questions(
             loud = np.where(paid > means[i, k], (_USUAL / (as_high * nearer)) ** 2, 0.0)
             best = loud.argmax()
             if loud[best] > 0:
-                echo[i, k], odds[i, k] = paid[best], loud[best]
-    return untried, echo, odds
+                outlier[i, k], odds[i, k] = paid[best], loud[best]
+    return untried, outlier, odds
