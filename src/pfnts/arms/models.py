@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -149,6 +150,18 @@ class ArmModels:
                 kept = self._forgetting.kept(self.size)
                 self._restart(history, kept[kept >= self._since])
         self._rewards = self._so_far(history)
+
+    def prepare(self) -> None:
+        """Do now what questions to come would have to wait for."""
+        self._backbone.prepare(self._answering.sequences)
+
+    def fork(self, history: History) -> ArmModels | None:
+        """A copy that grows on its own from an equal history; None where copies are not cheap."""
+        if not self._backbone.copies or self._history is None:
+            return None
+        shared = (self._selector, self._backbone, self._candidates, *self._candidates, self._scores)
+        memo = {id(kept): kept for kept in shared} | {id(self._history): history}
+        return copy.deepcopy(self, memo)
 
     def version(self, arm: int) -> Version:
         """Say what an arm's posterior depends on."""

@@ -125,6 +125,7 @@ class PFNTS(PricedPolicy):
             raise ValueError(f"exploration must be a finite number from 0 on, got {exploration}")
         self.rule: Reason = "thompson" if self._exploration else "greedy"  # type: ignore[misc]
         self._memory = memory
+        self._warm: Any = None  # version of which questions need not wait
 
     @property
     def layout(self) -> str:
@@ -183,11 +184,16 @@ class PFNTS(PricedPolicy):
             super().catch_up()
             history = self._fold()
             if history.size >= FIRST_POSTERIOR and history.live:
-                self._posterior(history.contexts[-1:], history.actions)
+                version = self._version(history.actions)
+                if version != self._warm:  # otherwise it was asked before
+                    self._posterior(history.contexts[-1:], history.actions)
+                self._models.prepare()
+                self._warm = version
 
     # The algorithm. Append: rewards join the sequences of their arms, which refresh as they grow.
 
     def _reset(self, width: int, n_arms: int) -> None:
+        self._warm = None
         self._models = ArmModels(
             self._selector,
             backbone=self._backbone,
@@ -198,6 +204,13 @@ class PFNTS(PricedPolicy):
             n_arms=room_for(n_arms, len(self._first_arms)),
             width=width + self._shape[2],
         )
+
+    def _take_over(self, other: Self) -> bool:
+        models = other._models.fork(self._fold())
+        if models is None:
+            return False
+        self._models, self._warm = models, other._warm
+        return True
 
     def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:  # noqa: ARG002
         self._models.advance(self._fold())
