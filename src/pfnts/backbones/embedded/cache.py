@@ -325,14 +325,20 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
     Keys and values are (1, h, n, w): each serves H / h heads, which are so many more queries.
     """
     heads, m, w = query.shape[1:]
-    share = heads // key.shape[1]
-    query = query.reshape(1, key.shape[1], share * m, w)
-    mask = None if mask is None else mask.repeat(share, 1)
+    served = key.shape[1]
+    share = heads // served
+    if mask is not None and m > FEW:  # views: neither keys nor the mask are copied for every head
+        key, value = (x.transpose(0, 1).expand(-1, share, -1, -1) for x in (key, value))
+        seen = F.scaled_dot_product_attention(query.reshape(served, share, m, w), key, value, attn_mask=mask)
+        return seen.reshape(1, heads, m, w)
+    query = query.reshape(1, served, share * m, w)
     if m > FEW:
-        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        seen = F.scaled_dot_product_attention(query, key, value)
     else:
         score = (query * w**-0.5) @ key.mT
-        seen = torch.softmax(score if mask is None else score + mask, -1) @ value
+        if mask is not None:
+            score = score + mask.repeat(share, 1)
+        seen = torch.softmax(score, -1) @ value
     return seen.reshape(1, heads, m, w)
 
 
