@@ -11,14 +11,14 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from pfnts.arms.changes import EVERY, Change, ChangeWatch
+from pfnts.arms.changes import ALL_SCORED, EVERY, Change, ChangeWatch
 from pfnts.arms.forgetting import Forgetting
 from pfnts.arms.layouts import Features
 from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
 from pfnts.arms.selectors import LayoutSelector
 from pfnts.arms.sequences import ArmHistory, LayoutSequences
 from pfnts.arms.shortlist import RidgeScores, largest
-from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Question
+from pfnts.backbones.base import Backbone, Prediction, Question
 from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator, GaussianPosterior, RewardDistribution, stack
 from pfnts.posterior.base import Array
@@ -42,7 +42,7 @@ class _Forecast:
     """A reward to be scored: what was known of it just before it arrived."""
 
     number: int
-    sequence: PredictiveSequence
+    arm: int
     size: int
     row: Array
     reward: float
@@ -133,7 +133,7 @@ class ArmModels:
         features = {place: grown.features(X, arms) for place, grown in self._grown.items()}
         for i, arm in enumerate(arms.tolist()):
             reward = float(history.rewards[self.size])
-            if (self._selector.compares and self._switches) or self._watch is not None:
+            if (self._selector.compares and self._switches) or self._watched():
                 self._forecast({place: rows[i] for place, rows in features.items()}, arm, reward)
             self.size += 1
             for place, grown in self._grown.items():
@@ -160,7 +160,8 @@ class ArmModels:
         if not self._backbone.copies or self._history is None:
             return None
         shared = (self._selector, self._backbone, self._candidates, *self._candidates, self._scores)
-        memo = {id(kept): kept for kept in shared} | {id(self._history): history}
+        memo: dict[int, object] = {id(kept): kept for kept in (*shared, *self._forecasts, *self.changes)}
+        memo[id(self._history)] = history
         return copy.deepcopy(self, memo)
 
     def version(self, arm: int) -> Version:
@@ -303,7 +304,7 @@ class ArmModels:
         if all(model.version for model in models):
             self._forecasts.append(
                 tuple(
-                    _Forecast(self.size, model.sequence, model.version, row, reward)  # type: ignore[arg-type]
+                    _Forecast(self.size, arm, model.version, row, reward)
                     for model, row in zip(models, rows.values(), strict=True)
                 )
             )
@@ -314,13 +315,14 @@ class ArmModels:
         """Add the CRPS of the rewards noted; the watch is told that of the layout that answers."""
         waiting, self._forecasts = self._forecasts, []
         seen: list[tuple[int, float]] = []
-        groups: dict[tuple[int, int, int], list[_Forecast]] = {}
+        groups: dict[tuple[int, ArmHistory, int], list[_Forecast]] = {}
         for forecasts in waiting:
             for place, forecast in zip(self._grown, forecasts, strict=True):
-                groups.setdefault((place, id(forecast.sequence), forecast.size), []).append(forecast)
+                model = self._grown[place].of(forecast.arm)
+                groups.setdefault((place, model, forecast.size), []).append(forecast)
         questions = [
-            Question(group[0].sequence, np.stack([f.row for f in group]), (group[0].size,), _LEVELS)
-            for group in groups.values()
+            Question(model.sequence, np.stack([f.row for f in group]), (size,), _LEVELS)  # type: ignore[arg-type]
+            for (_, model, size), group in groups.items()
         ]
         for (place, _, _), group, answer in zip(
             groups, groups.values(), self._backbone.predict(questions) if questions else [], strict=True
@@ -333,6 +335,11 @@ class ArmModels:
                 seen += zip(numbers, losses.tolist(), strict=True)
         if self._watch is not None and seen:
             self._watch.add(*map(np.array, zip(*sorted(seen), strict=True)))
+
+    def _watched(self) -> bool:
+        """Whether the detector is told of the next row."""
+        held = len(self._kept) + self.size - self._restarted
+        return self._watch is not None and (held < ALL_SCORED or self.size % 2 == 0)
 
     def _look(self, watch: ChangeWatch, history: History) -> None:
         """Refresh after an alarm; start anew from the rows since, once these predict better by themselves."""
