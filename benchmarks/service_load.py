@@ -29,17 +29,27 @@ class Wire:
         self._port, self._free = port, []
 
     async def ask(self, method: str, path: str, body=None) -> tuple[int, dict]:
-        reader, writer = (
-            self._free.pop() if self._free else await asyncio.open_connection("127.0.0.1", self._port)
-        )
         content = b"" if body is None else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        writer.write(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        request = f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+        while self._free:
+            try:
+                return await self._send(*self._free.pop(), request)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                pass  # the server has closed it after some idle seconds, unread
+        return await self._send(*await asyncio.open_connection("127.0.0.1", self._port), request)
+
+    async def _send(self, reader, writer, request: bytes) -> tuple[int, dict]:
+        writer.write(request)
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(head.split("content-length: ")[1].split("\r\n")[0])
         answer = await reader.readexactly(length)
-        self._free.append((reader, writer))
-        return int(head.split()[1]), json.loads(answer)
+        # Beyond its connections the server says 503 in plain text, and closes.
+        if "connection: close" in head:
+            writer.close()
+        else:
+            self._free.append((reader, writer))
+        return int(head.split()[1]), json.loads(answer) if "json" in head else {}
 
 
 def serve(folder: str, pipe, batch: int) -> None:

@@ -45,6 +45,22 @@ def played(policy: PFNTS, X: np.ndarray, rewards: np.ndarray, *, seed: int) -> t
     return np.array(index), np.array(shares)
 
 
+def test_a_late_change_is_noticed_in_every_second_reward() -> None:
+    X, _, rewards = world(3000, change=2600, seed=0)
+    arms = np.random.default_rng(0).integers(2, size=3000)
+    whole, pieces = policy_of("disjoint", detector=2000), policy_of("disjoint", detector=2000)
+    labels, values = [["a", "b"][arm] for arm in arms], rewards[np.arange(3000), arms]
+    whole.update(X, arm=labels, reward=values)
+    for begin in range(0, 3000, 77):
+        rows = slice(begin, begin + 77)
+        pieces.update(X[rows], arm=labels[rows], reward=values[rows])
+        assert len(pieces.changes) <= len(whole.changes)
+    assert pieces.changes == whole.changes
+    [restart] = [change for change in whole.changes if change.restarted]
+    assert 2600 < restart.row <= 2760
+    assert 2590 <= restart.since <= 2620
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_sudden_change_is_noticed_and_the_model_starts_anew(seed: int) -> None:
     X, means, rewards = world(1200, change=600, seed=seed)

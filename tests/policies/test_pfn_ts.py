@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from pfnts import PFNTS
 from pfnts.arms import Threshold
 from pfnts.backbones import LinearBackbone
+from pfnts.backbones.base import Prediction, Question
+from pfnts.backbones.embedded import EmbeddedBackbone
 from pfnts.environments import Environment, make
-from pfnts.policies import Decision
+from pfnts.policies import Decision, Memory
 from pfnts.policies.options import gathered
 from pfnts.policies.pfn_ts import room_for
 from pfnts.posterior import SubCLT
@@ -182,6 +185,40 @@ def test_a_look_ahead_of_the_log_changes_no_decision(friedman: Environment, tmp_
     left, right = rounds(one, friedman, 150, 170, seed=1), rounds(two, friedman, 150, 170, seed=1)
     assert [d.to_dict() for d in left] == [d.to_dict() for d in right]
     pfnts().catch_up()
+
+
+@pytest.mark.parametrize("detector", [None, 100.0])
+def test_a_copy_that_adopts_what_another_learned_goes_on_like_one_that_learned_it(
+    friedman: Environment, detector: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = Memory(detector=detector)
+    one, two, alone = (PFNTS(2, memory=memory) for _ in range(3))
+    answer = EmbeddedBackbone.predict
+    asked: list[int] = []
+
+    def counted(self: EmbeddedBackbone, questions: Sequence[Question]) -> list[Prediction]:
+        asked.append(len(questions))
+        return answer(self, questions)
+
+    monkeypatch.setattr(EmbeddedBackbone, "predict", counted)
+    for begin, end in ((0, 150), (150, 170), (170, 290)):
+        before = len(one.events)
+        rounds(one, friedman, begin, end, seed=begin)
+        one.catch_up()
+        new = one.events[before:]
+        two.append(new)
+        asked.clear()
+        two.adopt(one)
+        two.catch_up()
+        assert asked == [], "nothing was left to be learned"
+        alone.append(new)
+        one, two = two, one
+    # The one that was copied from goes its own way.
+    rounds(two, friedman, 290, 400, seed=9)
+    left, right = rounds(one, friedman, 290, 330, seed=1), rounds(alone, friedman, 290, 330, seed=1)
+    assert [d.to_dict() for d in left] == [d.to_dict() for d in right]
+    with pytest.raises(ValueError, match="other must have the same log"):
+        one.adopt(two)
 
 
 def test_arm_that_was_never_eligible_does_not_stop_the_others(friedman: Environment) -> None:

@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pfnts import PFNTS
+from pfnts.backbones.embedded import EmbeddedBackbone
+from pfnts.events import Observed
 from pfnts.service.decisions import decide
 from pfnts.service.errors import Busy
 from pfnts.service.experiment import ExperimentState
+from pfnts.service.model import Model
 from pfnts.service.schemas import DecisionRequest
 from tests.service.asking import SHOP, asking, context, shop
 
@@ -203,6 +207,31 @@ def test_a_refresh_that_takes_long_holds_up_no_decision(address, monkeypatch):
         assert answer["model"]["position"] == position, "the model before answers meanwhile, and says so"
         ask.settle()
         assert live.version.position > position
+
+
+def test_what_one_copy_has_learned_the_other_takes_over(monkeypatch):
+    asked = []
+    predict = EmbeddedBackbone.predict
+    monkeypatch.setattr(
+        EmbeddedBackbone, "predict", lambda self, questions: asked.append(1) or predict(self, questions)
+    )
+    rng = np.random.default_rng(0)
+    events = [
+        Observed(context={"x": float(rng.normal())}, arm="ab"[i % 2], value=float(rng.normal()))
+        for i in range(143)
+    ]
+    model = Model(lambda: PFNTS(["a", "b"], schema={"x": "numeric"}))
+    model.learn(events[:140], 139, "")
+    assert len(asked) > 2
+    asked.clear()
+    for i in range(140, 143):
+        model.learn(events[i : i + 1], i, "")
+    assert asked == [], "three rewards more change no posterior"
+    alone = PFNTS(["a", "b"], schema={"x": "numeric"})
+    alone.append(events)
+    np.testing.assert_array_equal(
+        model.serving.policy.posterior([{"x": 0.3}]).mean, alone.posterior([{"x": 0.3}]).mean
+    )
 
 
 def test_served_arms_follow_the_propensities_that_were_stored(address):

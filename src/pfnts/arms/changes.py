@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,8 @@ from pfnts.posterior.base import Array
 
 EVERY = 64
 """Rows from one look at the surprises to the next; only there may the models change because of them."""
+ALL_SCORED = 2048
+"""A model that holds as many rows predicts every second reward for the detector: what it says costs more."""
 _LONGEST = 8 * EVERY
 """Rows for which a suspicion lasts."""
 _SURE = 3.0
@@ -44,6 +48,13 @@ class ChangeWatch:
     def __init__(self, *, rows: float) -> None:
         self._rows = rows
         self.begin_anew()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ChangeWatch:
+        other = copy.copy(self)
+        other._test = copy.deepcopy(self._test, memo)
+        other._losses, other._alarms = self._losses.copy(), self._alarms.copy()
+        other.suspected = self.suspected.copy()
+        return other
 
     def begin_anew(self) -> None:
         """Forget everything: the model is another."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,27 +24,24 @@ class Forecast:
     """Place of the layout among the candidates."""
     number: int
     """The row's place in the history."""
-    model: ArmHistory
+    arm: int
     size: int
-    """Rows of the model that the forecast rests on: a refresh point."""
+    """Rows of its model that the forecast rests on: a refresh point."""
     row: Array
     """(F,)"""
     reward: float
 
 
-def scored(forecasts: Iterable[Forecast], backbone: Backbone) -> list[tuple[list[Forecast], Array]]:
-    """CRPS (m,) of forecasts, those of one model and size together; all from one call of the model."""
-    groups: dict[tuple[int, int], list[Forecast]] = {}
+def scored(
+    forecasts: Iterable[Forecast], model_of: Callable[[Forecast], ArmHistory], backbone: Backbone
+) -> list[tuple[list[Forecast], Array]]:
+    """CRPS (m,) of forecasts, those of one model and size together; all from one call of the backbone."""
+    groups: dict[tuple[ArmHistory, int], list[Forecast]] = {}
     for forecast in forecasts:
-        groups.setdefault((id(forecast.model), forecast.size), []).append(forecast)
+        groups.setdefault((model_of(forecast), forecast.size), []).append(forecast)
     questions = [
-        Question(
-            group[0].model.sequence,  # type: ignore[arg-type]
-            np.stack([f.row for f in group]),
-            (group[0].size,),
-            _LEVELS,
-        )
-        for group in groups.values()
+        Question(model.sequence, np.stack([f.row for f in group]), (size,), _LEVELS)  # type: ignore[arg-type]
+        for (model, size), group in groups.items()
     ]
     answers = backbone.predict(questions) if questions else []
     return [

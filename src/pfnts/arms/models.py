@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.arms import answers
-from pfnts.arms.changes import EVERY, Change, ChangeWatch
+from pfnts.arms.changes import ALL_SCORED, EVERY, Change, ChangeWatch
 from pfnts.arms.forecasts import Forecast, scored
 from pfnts.arms.forgetting import Forgetting
 from pfnts.arms.schedule import FIRST_POSTERIOR, last_refresh
@@ -114,7 +115,7 @@ class ArmModels:
         features = {place: grown.features(X, arms) for place, grown in self._grown.items()}
         for i, arm in enumerate(arms.tolist()):
             reward = float(history.rewards[self.size])
-            if (self._selector.compares and self._switches) or self._watch is not None:
+            if (self._selector.compares and self._switches) or self._watched():
                 self._forecast({place: rows[i] for place, rows in features.items()}, arm, reward)
             self.size += 1
             for place, grown in self._grown.items():
@@ -131,6 +132,19 @@ class ArmModels:
                 kept = self._forgetting.kept(self.size)
                 self._restart(history, kept[kept >= self._since])
         self._rewards = self._so_far(history)
+
+    def prepare(self) -> None:
+        """Do now what questions to come would have to wait for."""
+        self._backbone.prepare(self._answering.sequences)
+
+    def fork(self, history: History) -> ArmModels | None:
+        """A copy that grows on its own from an equal history; None where copies are not cheap."""
+        if not self._backbone.copies or self._history is None:
+            return None
+        shared = (self._selector, self._backbone, self._candidates, *self._candidates, self._scores)
+        memo: dict[int, object] = {id(kept): kept for kept in (*shared, *self._forecasts, *self.changes)}
+        memo[id(self._history)] = history
+        return copy.deepcopy(self, memo)
 
     def version(self, arm: int) -> Version:
         """Say what an arm's posterior depends on."""
@@ -247,7 +261,7 @@ class ArmModels:
         models = [self._grown[place].of(arm) for place in rows]
         if all(model.version for model in models):
             self._forecasts += [
-                Forecast(place, self.size, model, model.version, row, reward)
+                Forecast(place, self.size, arm, model.version, row, reward)
                 for model, (place, row) in zip(models, rows.items(), strict=True)
             ]
             if len(self._forecasts) >= _SCORED_AT_ONCE * len(models):
@@ -257,13 +271,18 @@ class ArmModels:
         """Add the CRPS of the rewards noted; the watch is told that of the layout that answers."""
         waiting, self._forecasts = self._forecasts, []
         seen: list[tuple[int, float]] = []
-        for group, losses in scored(waiting, self._backbone):
+        for group, losses in scored(waiting, lambda f: self._grown[f.layout].of(f.arm), self._backbone):
             layout = group[0].layout
             self.totals[layout] += float(losses.sum())
             if layout == self._active:
                 seen += zip([forecast.number for forecast in group], losses.tolist(), strict=True)
         if self._watch is not None and seen:
             self._watch.add(*map(np.array, zip(*sorted(seen), strict=True)))
+
+    def _watched(self) -> bool:
+        """Whether the detector is told of the next row."""
+        held = len(self._kept) + self.size - self._restarted
+        return self._watch is not None and (held < ALL_SCORED or self.size % 2 == 0)
 
     def _look(self, watch: ChangeWatch, history: History) -> None:
         """Refresh after an alarm; start anew from the rows since, once these predict better by themselves."""
@@ -292,11 +311,11 @@ class ArmModels:
         arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
         features = alone.features(history.rows(rows), history.arms[rows])
         forecasts = [
-            Forecast(self._active, i, model, model.version, features[i], rewards[i])
-            for i, model in enumerate(map(alone.of, arms))
+            Forecast(self._active, i, arm, alone.of(arm).version, features[i], rewards[i])
+            for i, arm in enumerate(arms)
         ]
         losses = np.empty(len(rows))
-        for group, found in scored(forecasts, self._backbone):
+        for group, found in scored(forecasts, lambda f: alone.of(f.arm), self._backbone):
             losses[[forecast.number for forecast in group]] = found
         return watch.worse_than(rows, losses)
 

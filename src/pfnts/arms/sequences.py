@@ -124,6 +124,11 @@ class LayoutSequences:
             for _ in range(1 if layout.shared else n_arms)
         ]
 
+    @property
+    def sequences(self) -> list[PredictiveSequence]:
+        """Those that have begun."""
+        return [history.sequence for history in self._histories if history.sequence is not None]
+
     def of(self, arm: int) -> ArmHistory:
         """The history that an arm's rows go to."""
         return self._histories[0 if self.layout.shared else arm]

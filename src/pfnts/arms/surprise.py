@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +52,16 @@ class SurpriseTest:
         self._sorted: list[float] = []
         self._evidence, self._sums = np.zeros((2, len(_SHARE)))
         self._begun = np.zeros(len(_SHARE), dtype=np.int64)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SurpriseTest:
+        other = copy.copy(self)
+        other._recent, other._sorted = self._recent.copy(), self._sorted.copy()
+        other._evidence, other._sums, other._begun = (
+            self._evidence.copy(),
+            self._sums.copy(),
+            self._begun.copy(),
+        )
+        return other
 
     def add(self, rows: NDArray[np.int64], losses: Array) -> list[int]:
         """Take in the losses of rows (n,); for each alarm the row with which the change seems to have begun.

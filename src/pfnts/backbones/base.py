@@ -76,6 +76,8 @@ class Backbone(ABC):
     """Changes with the weights, where there are any."""
     knows_mean_sd: bool = False
     """Whether its predictions have `Prediction.mean_sd`."""
+    copies: bool = False
+    """Whether `copy.deepcopy` of a sequence is cheap and shares what was computed."""
     exploration: float = 1.0
     """Factor on that standard deviation with which Thompson sampling loses least, as far as was measured."""
 
@@ -85,6 +87,10 @@ class Backbone(ABC):
 
         Columns in ``keep`` (those that name an arm, say) are never mixed with others.
         """
+
+    def prepare(self, sequences: Sequence[PredictiveSequence]) -> None:  # noqa: ARG002
+        """Do now what questions about all rows of these sequences would otherwise wait for; here nothing."""
+        return
 
     def predict(self, questions: Sequence[Question]) -> list[Prediction]:
         """Answer questions about sequences of this backbone; one that can batch them does so here."""

@@ -16,6 +16,7 @@ from pfnts import posterior as estimators
 from pfnts.arms import ArmModels, Change, Encoding
 from pfnts.arms.answers import join
 from pfnts.arms.forgetting import Forgetting
+from pfnts.arms.models import Version
 from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
 from pfnts.contexts import Schema
@@ -131,6 +132,7 @@ class PFNTS(Policy):
             raise ValueError(f"exploration must be a finite number from 0 on, got {exploration}")
         self.rule: Reason = "thompson" if self._exploration else "greedy"
         self._memory = memory
+        self._warm: list[Version] | None = None  # of which questions need not wait
 
     # The algorithm. Append: rewards join the sequences of their arms, which refresh as they grow.
 
@@ -169,6 +171,7 @@ class PFNTS(Policy):
     # What the base class wants to know.
 
     def _reset(self, width: int, n_arms: int) -> None:
+        self._warm = None
         self._models = ArmModels(
             self._selector,
             backbone=self._backbone,
@@ -182,6 +185,13 @@ class PFNTS(Policy):
 
     def _grow(self, n_arms: int) -> bool:
         return room_for(n_arms, len(self._first_arms)) == self._models.n_arms
+
+    def _take_over(self, other: Self) -> bool:
+        models = other._models.fork(self._fold())
+        if models is None:
+            return False
+        self._models, self._warm = models, other._warm
+        return True
 
     def _traffic_among(self, arms: ActionSet) -> Traffic:
         if self._features is None or len(arms) <= self._most_asked:
@@ -248,8 +258,14 @@ class PFNTS(Policy):
         """Do now what the first decision would otherwise wait for: learn the log and fill the caches."""
         with self._lock:
             history = self._fold()
-            if self._caught_up() is not None and history.size >= FIRST_POSTERIOR and history.live:
+            models = self._caught_up()
+            if models is None or history.size < FIRST_POSTERIOR or not history.live:
+                return
+            versions = [models.version(arm) for arm in history.live]
+            if versions != self._warm:  # otherwise it was asked before
                 self._posterior(history.contexts[-1:], history.actions)
+            models.prepare()
+            self._warm = versions
 
     def _caught_up(self) -> ArmModels | None:
         """The models, which have learned the whole log; None before the first context."""

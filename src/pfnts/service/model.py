@@ -1,4 +1,7 @@
-"""The model of an experiment: two copies of its policy, so that learning never holds up serving."""
+"""The model of an experiment: two copies of its policy, so that learning never holds up serving.
+
+What one copy has learned the other takes over where the policy can do so, and learns again where it cannot.
+"""
 
 from __future__ import annotations
 
@@ -51,13 +54,16 @@ class Model:
         if not events:
             self.serving = replace(self.serving, position=position, fingerprint=fingerprint)
             return
-        waiting = [*self._missed, *events]
+        spare = self._spare.policy
         with self._spare.lock:
-            for first in range(0, len(waiting), _AT_ONCE):
+            spare.append(self._missed)
+            self._missed = []
+            spare.adopt(self.serving.policy)
+            for first in range(0, len(events), _AT_ONCE):
                 if self._stopping():
                     raise StoppedError("learning was given up; the log has everything")
-                self._spare.policy.append(waiting[first : first + _AT_ONCE])
-                self._spare.policy.catch_up()
+                spare.append(events[first : first + _AT_ONCE])
+                spare.catch_up()
         retired = self.serving
         self.serving = replace(self._spare, position=position, fingerprint=fingerprint)
         self._spare, self._missed = retired, list(events)

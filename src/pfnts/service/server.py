@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -90,6 +91,8 @@ def serve(settings: Settings, *, started: Callable[[int], None] | None = None) -
     started
         Is told the port once connections are accepted.
     """
+    # One thread each: where an operation takes every core, a decision waits until learning gives one back.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     store = open_store(settings.data, settings.database)
     try:
         stored = store.keys()

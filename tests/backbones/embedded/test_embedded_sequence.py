@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,7 @@ from numpy.random import Generator
 
 from pfnts.backbones.embedded import EmbeddedBackbone, growth
 from pfnts.backbones.embedded import sequence as module
+from pfnts.backbones.embedded.asking import prepare
 from pfnts.backbones.embedded.cache import Cache, Piece, attention, tail_ends
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalPFN
@@ -147,6 +151,54 @@ def test_caches_that_nobody_asks_for_are_dropped(small_network: CausalPFN, rng: 
         sequence.means(Q[:1], [300])
     assert set(sequence._caches) == {128, 256}  # that which answers, and the next
     np.testing.assert_array_equal(sequence.means(Q[:1], range(1, 301, 10)), early)
+
+
+@pytest.mark.parametrize("size", [20, 70, 128, 200])
+def test_copies_share_what_was_computed_and_grow_apart(
+    small_network: CausalPFN, rng: Generator, size: int
+) -> None:
+    X, y, Q = history(rng, n=400)
+    others, Q_before = y + rng.standard_normal(400), Q[:1]
+    others[:size] = y[:size]
+    one = EmbeddedSequence(small_network, X[:size], y[:size])
+    one.means(Q_before, [size])
+    two = copy.deepcopy(one)
+    sequences = [(one, y), (two, others), (copy.deepcopy(two), others)]
+
+    def grow(sequence: EmbeddedSequence, targets: np.ndarray) -> list[np.ndarray]:
+        found = []
+        for i in range(size, 400, 5):
+            sequence.append(X[i : i + 5], targets[i : i + 5])
+            found.append(sequence.means(Q, [size, sequence.size]))
+        return found
+
+    with ThreadPoolExecutor(3) as threads:  # at the same time
+        answers = list(threads.map(lambda pair: grow(*pair), sequences))
+    for (_, targets), found in zip(sequences, answers, strict=True):
+        alone = EmbeddedSequence(small_network, X[:size], targets[:size])
+        np.testing.assert_array_equal(found, grow(alone, targets))
+
+
+def test_a_copy_is_told_no_row_again(small_network: CausalPFN, rng: Generator, entered: list[int]) -> None:
+    X, y, Q = history(rng, n=200)
+    sequence = EmbeddedSequence(small_network, X, y)
+    expected = sequence.means(Q, [200])
+    entered.clear()
+    np.testing.assert_array_equal(copy.deepcopy(sequence).means(Q, [200]), expected)
+    assert entered == []
+
+
+def test_after_preparation_questions_find_every_row_entered(
+    small_network: CausalPFN, rng: Generator, entered: list[int]
+) -> None:
+    X, y, Q = history(rng, n=700)
+    sequence = EmbeddedSequence(small_network, X, y)
+    expected = EmbeddedSequence(small_network, X, y).means(Q, [512, 640])
+    sequence.means(Q[:1], [512])
+    prepare(small_network, [sequence])
+    entered.clear()
+    np.testing.assert_array_equal(sequence.means(Q, [512, 640]), expected)
+    assert entered == []
 
 
 @pytest.mark.parametrize("fails_at", [1, 4, 7, 20])

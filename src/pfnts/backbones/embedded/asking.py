@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pfnts.backbones.base import Matrix, Prediction, Question, Vector
+from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
 from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
 from pfnts.backbones.embedded.cores import Cores
@@ -31,8 +31,6 @@ CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
 _LARGEST = np.finfo(np.float64).max
 
-_ONE_AT_A_TIME = threading.RLock()  # a question moves the caches of its histories; it takes all cores anyway
-
 
 def answer(network: CausalPFN, questions: Sequence[Question]) -> list[Prediction]:
     """Answer questions about histories held by one network.
@@ -41,24 +39,49 @@ def answer(network: CausalPFN, questions: Sequence[Question]) -> list[Prediction
     where few queries share a pass with others.
     """
     checked = [_Checked.of(question) for question in questions]
-    with _ONE_AT_A_TIME, torch.inference_mode():
-        if not checked:
-            return []
-        kind = torch.device(checked[0].sequence.device).type
-        with Cores.lent(kind) as cores:
-            largest: dict[EmbeddedSequence, int] = {}
-            for asked in checked:
-                if asked.sizes and len(asked.x):
-                    largest[asked.sequence] = max(largest.get(asked.sequence, 0), *asked.sizes)
-            grow(network, [sequence.work_ahead(size) for sequence, size in largest.items()], cores)
-            prefixes = [p for asked in checked for p in asked.prefixes()]
-            for wave in in_waves(prefixes):
-                sizes: dict[EmbeddedSequence, list[int]] = {}
-                for prefix in wave:
-                    sizes.setdefault(prefix.asked.sequence, []).append(prefix.size)
-                grow(network, [sequence.reach(each) for sequence, each in sizes.items()], cores)
-                _ask(network, wave, cores, kind)
+    if not checked:
+        return []
+    kind = torch.device(checked[0].sequence.device).type
+    with _held(asked.sequence for asked in checked), Cores.lent(kind) as cores, torch.inference_mode():
+        largest: dict[EmbeddedSequence, int] = {}
+        for asked in checked:
+            if asked.sizes and len(asked.x):
+                largest[asked.sequence] = max(largest.get(asked.sequence, 0), *asked.sizes)
+        grow(network, [sequence.work_ahead(size) for sequence, size in largest.items()], cores)
+        prefixes = [p for asked in checked for p in asked.prefixes()]
+        for wave in in_waves(prefixes):
+            sizes: dict[EmbeddedSequence, list[int]] = {}
+            for prefix in wave:
+                sizes.setdefault(prefix.asked.sequence, []).append(prefix.size)
+            grow(network, [sequence.reach(each) for sequence, each in sizes.items()], cores)
+            _ask(network, wave, cores, kind)
     return [asked.prediction() for asked in checked]
+
+
+def prepare(network: CausalPFN, sequences: Sequence[PredictiveSequence]) -> None:
+    """Let the rows of histories enter their caches ahead of the questions that will need them."""
+    checked = [_checked(sequence) for sequence in sequences]
+    if checked:
+        kind = torch.device(checked[0].device).type
+        with _held(checked), Cores.lent(kind) as cores, torch.inference_mode():
+            grow(network, [sequence.enter() for sequence in checked], cores)
+
+
+@contextmanager
+def _held(sequences: Iterable[EmbeddedSequence]) -> Iterator[None]:
+    """Keep others from asking about these sequences, whose caches will move."""
+    with ExitStack() as stack:
+        for sequence in sorted(set(sequences), key=id):  # in one order, so that nobody waits in a circle
+            stack.enter_context(sequence.lock)
+        yield
+
+
+def _checked(sequence: PredictiveSequence) -> EmbeddedSequence:
+    from pfnts.backbones.embedded.sequence import EmbeddedSequence
+
+    if not isinstance(sequence, EmbeddedSequence):
+        raise ValueError(f"questions must be about sequences of this backbone, got a {type(sequence)}")
+    return sequence
 
 
 class _Checked:
@@ -73,11 +96,7 @@ class _Checked:
 
     @staticmethod
     def of(question: Question) -> _Checked:
-        from pfnts.backbones.embedded.sequence import EmbeddedSequence
-
-        sequence = question.sequence
-        if not isinstance(sequence, EmbeddedSequence):
-            raise ValueError(f"questions must be about sequences of this backbone, got a {type(sequence)}")
+        sequence = _checked(question.sequence)
         x, sizes, levels = check_question(
             question.queries, question.sizes, question.levels, columns=sequence.columns, held=sequence.size
         )

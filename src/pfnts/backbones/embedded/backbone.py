@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 
 from pfnts.backbones import together
-from pfnts.backbones.base import Backbone, Prediction, Question
+from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Question
 from pfnts.backbones.devices import check_device
-from pfnts.backbones.embedded.asking import answer
+from pfnts.backbones.embedded.asking import answer, prepare
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
 from pfnts.backbones.embedded.weights import fingerprint
@@ -43,6 +43,7 @@ class EmbeddedBackbone(Backbone):
     name = "embedded"
     exploration = 0.15  # of 0.15 to 1, benchmarks/exploration.py
     knows_mean_sd = True
+    copies = True
 
     def __init__(self, *, device: str = "cpu", weights: str | Path | None = None) -> None:
         self._device = check_device(device)
@@ -53,6 +54,10 @@ class EmbeddedBackbone(Backbone):
     def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> EmbeddedSequence:
         """Start a history; columns in ``keep`` are never mixed with others."""
         return EmbeddedSequence(self._network, X, y, keep=keep, device=self._device)
+
+    def prepare(self, sequences: Sequence[PredictiveSequence]) -> None:
+        """Let every row enter the caches that questions to come will need."""
+        prepare(self._network, sequences)
 
     def predict(self, questions: Sequence[Question]) -> list[Prediction]:
         """Answer questions about sequences of this backbone, with those of others where work is shared."""

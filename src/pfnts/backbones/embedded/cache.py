@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from pfnts.backbones.embedded.columns import ColumnReduction
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.regressions import Regressions
+from pfnts.backbones.embedded.rows import Claims
 
 Array = NDArray[np.float64]
 
@@ -75,12 +77,28 @@ class Cache:
         self.identity = identity[None].to(device)
         # Blocks run out of room at different sizes, so that no question waits for all of them to be moved.
         blocks = [*network.columns, *network.in_context]
-        self._held = {block: KeyValues(growth=1.1 + 0.2 * i / len(blocks)) for i, block in enumerate(blocks)}
+        self._held = {
+            block: KeyValues(front=self._front, growth=1.1 + 0.2 * i / len(blocks))
+            for i, block in enumerate(blocks)
+        }
         self._regressions = Regressions()
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
         start = network.cells.start_row(self.identity)  # (1, 1, P, c)
         told = torch.zeros(1, 1, network.architecture.row, device=device)
         self._start = [Piece(start, told, self._place(0, 1, before=None), self._held)]
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has entered, not even the start row."""
+        return bool(self._start)
+
+    def fork(self) -> Cache:
+        """A copy that grows on its own; what has entered is shared, not copied."""
+        assert not self.empty
+        other = copy.copy(self)
+        other._held = {block: held.fork() for block, held in self._held.items()}
+        other._tail = list(self._tail)
+        return other
 
     def show(self, X: Array) -> Tensor:
         """Contexts as the network sees them, (m, P)."""
@@ -241,38 +259,64 @@ Growth = Iterator[list[Piece]]
 """Work on a cache, step by step: each gives the pieces that must pass through the network before the next."""
 
 
-class KeyValues:
-    """Keys and values of one block, each (1, H, n, w), with room to grow along n."""
+@dataclass(eq=False)
+class _Room:
+    """Where keys and values lie."""
 
-    def __init__(self, *, growth: float) -> None:
+    key: Tensor
+    value: Tensor
+    claims: Claims
+    """Of the places from the front on."""
+    shared: bool = False
+    """Whether others may read the tail that is there."""
+
+
+class KeyValues:
+    """Keys and values of one block, each (1, H, n, w), with room to grow along n.
+
+    Whole pieces lie from ``front`` on, one after the other, and the tail before it.
+    """
+
+    def __init__(self, *, front: int, growth: float) -> None:
+        self._front = self._end = front
         self._growth = growth
-        self._room: tuple[Tensor, Tensor] | None = None
+        self._room: _Room | None = None
+
+    def fork(self) -> KeyValues:
+        """A copy that shares what is there; what either writes, the other does not see."""
+        if self._room is not None:
+            self._room.shared = True
+        return copy.copy(self)
 
     def write(self, at: int, key: Tensor, value: Tensor) -> None:
         """Put those of m tokens, (1, H, m, w), from ``at`` on."""
         end = at + key.shape[2]
-        if self._room is None or end > self._room[0].shape[2]:
-            self._grow(end, like=(key, value))
+        if not self._may_write(at, end):
+            self._move(at, end, key, value)
         assert self._room is not None
-        for room, new in zip(self._room, (key, value), strict=True):
-            room[:, :, at:end] = new
+        self._room.key[:, :, at:end], self._room.value[:, :, at:end] = key, value
+        self._end = end if at >= self._front else self._end
 
     def view(self, begin: int, end: int) -> tuple[Tensor, Tensor]:
         """Those between two places."""
         assert self._room is not None
-        key, value = self._room
-        return key[:, :, begin:end], value[:, :, begin:end]
+        return self._room.key[:, :, begin:end], self._room.value[:, :, begin:end]
 
-    def _grow(self, length: int, *, like: tuple[Tensor, Tensor]) -> None:
-        old = (None, None) if self._room is None else self._room
-        had = 0 if old[0] is None else old[0].shape[2]
-        grown = []
-        for tensor, before in zip(like, old, strict=True):
-            room = tensor.new_empty(1, tensor.shape[1], max(length, int(self._growth * had)), tensor.shape[3])
-            if before is not None:
-                room[:, :, :had] = before
-            grown.append(room)
-        self._room = grown[0], grown[1]
+    def _may_write(self, at: int, end: int) -> bool:
+        """Whether there is room that nobody else uses."""
+        room = self._room
+        if room is None or end > room.key.shape[2]:
+            return False
+        return room.claims.claim(at, end) if at >= self._front else not room.shared
+
+    def _move(self, at: int, end: int, *like: Tensor) -> None:
+        """Move to a room of its own, where there is place up to ``end``."""
+        old, had = ((), 0) if self._room is None else ((self._room.key, self._room.value), self._end)
+        length = max(end, int(self._growth * had))
+        key, value = (tensor.new_empty(1, tensor.shape[1], length, tensor.shape[3]) for tensor in like)
+        for new, before in zip((key, value), old, strict=False):
+            new[:, :, :had] = before[:, :, :had]
+        self._room = _Room(key, value, Claims(end if at >= self._front else had))
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -281,14 +325,20 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
     Keys and values are (1, h, n, w): each serves H / h heads, which are so many more queries.
     """
     heads, m, w = query.shape[1:]
-    share = heads // key.shape[1]
-    query = query.reshape(1, key.shape[1], share * m, w)
-    mask = None if mask is None else mask.repeat(share, 1)
+    served = key.shape[1]
+    share = heads // served
+    if mask is not None and m > FEW:  # views: neither keys nor the mask are copied for every head
+        key, value = (x.transpose(0, 1).expand(-1, share, -1, -1) for x in (key, value))
+        seen = F.scaled_dot_product_attention(query.reshape(served, share, m, w), key, value, attn_mask=mask)
+        return seen.reshape(1, heads, m, w)
+    query = query.reshape(1, served, share * m, w)
     if m > FEW:
-        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        seen = F.scaled_dot_product_attention(query, key, value)
     else:
         score = (query * w**-0.5) @ key.mT
-        seen = torch.softmax(score if mask is None else score + mask, -1) @ value
+        if mask is not None:
+            score = score + mask.repeat(share, 1)
+        seen = torch.softmax(score, -1) @ value
     return seen.reshape(1, heads, m, w)
 
 

@@ -7,6 +7,7 @@ slow where operations are small, and very slow where anything else keeps one of 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ import torch
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+_ALL_CORES = threading.Lock()
 
 
 class Cores:
@@ -40,16 +43,17 @@ class Cores:
     @staticmethod
     @contextmanager
     def lent(device: str = "cpu") -> Iterator[Cores]:
-        """Take the threads that PyTorch may use here, and give them back at the end."""
+        """Take the threads that PyTorch may use here; if there are many, one borrower at a time."""
         threads = torch.get_num_threads()
         if threads == 1 or device != "cpu":
             yield Cores()
             return
-        torch.set_num_threads(1)
-        try:
-            yield Cores(threads)
-        finally:
-            torch.set_num_threads(threads)
+        with _ALL_CORES:
+            torch.set_num_threads(1)
+            try:
+                yield Cores(threads)
+            finally:
+                torch.set_num_threads(threads)
 
     def each(self, work: Callable[[S], T], pieces: Sequence[S]) -> list[T]:
         """Do the work on every piece, the first ones first; results in order."""

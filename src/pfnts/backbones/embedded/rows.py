@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
 
 from torch import Tensor
 
 
-@dataclass
-class _Room:
-    """A tensor with more room than is used; whoever holds all that is used may use more."""
+class Claims:
+    """How much of a storage is used, by all who share it: whoever holds all that is used may use more.
 
-    tensor: Tensor
-    used: int
+    Examples
+    --------
+    >>> claims = Claims(3)
+    >>> claims.claim(3, 5), claims.claim(3, 4)
+    (True, False)
+    """
+
+    def __init__(self, used: int) -> None:
+        self._used = used
+        self._lock = threading.Lock()
+
+    def claim(self, begin: int, end: int) -> bool:
+        """Take what lies between, if nobody else has."""
+        with self._lock:
+            if self._used != begin:
+                return False
+            self._used = end
+            return True
 
 
 class Rows:
@@ -29,27 +44,29 @@ class Rows:
 
     def __init__(self) -> None:
         self.length = 0
-        self._room: _Room | None = None
+        self._room: Tensor | None = None
+        self._claims = Claims(0)
 
     def add(self, new: Tensor) -> Rows:
         """Append (B, m, ...)."""
         length, room = self.length + new.shape[1], self._room
-        if room is None or room.used != self.length or length > room.tensor.shape[1]:
+        if room is None or length > room.shape[1] or not self._claims.claim(self.length, length):
             larger = new.new_empty(len(new), max(length, 2 * self.length), *new.shape[2:])
             if room is not None:
-                larger[:, : self.length] = room.tensor[:, : self.length]
-            self._room = room = _Room(larger, self.length)
-        room.tensor[:, self.length : length] = new
-        self.length = room.used = length
+                larger[:, : self.length] = room[:, : self.length]
+            self._room, self._claims = larger, Claims(length)
+            room = larger
+        room[:, self.length : length] = new
+        self.length = length
         return self
 
     def upto(self, length: int) -> Tensor:
         """The first ``length`` rows."""
         assert self._room is not None
-        return self._room.tensor[:, :length]
+        return self._room[:, :length]
 
     def fork(self) -> Rows:
         """A copy that shares what is there; what either adds, the other does not see."""
         copy = Rows()
-        copy.length, copy._room = self.length, self._room
+        copy.length, copy._room, copy._claims = self.length, self._room, self._claims
         return copy

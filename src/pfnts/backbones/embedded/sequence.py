@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +44,8 @@ class EmbeddedSequence(PredictiveSequence):
         self._X, self._y = (rows.copy() for rows in check_rows(X, y, columns=None))  # with room to grow
         self._size = len(self._y)
         self._keep = check_keep(keep, self._X.shape[1])
+        self.lock = threading.Lock()
+        """Held while it is asked: questions move the caches."""
         self._caches: dict[int, Cache] = {}
         self._questions = 0
         self._used: dict[int, int] = {}  # number of the last question, by basis
@@ -72,6 +77,18 @@ class EmbeddedSequence(PredictiveSequence):
         question = Question(self, queries, sizes, levels)  # type: ignore[arg-type]
         return answer(self.network, [question])[0]
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> EmbeddedSequence:
+        """A copy that grows on its own; what the network has made of the rows is shared, not copied."""
+        with self.lock:
+            other = copy.copy(self)
+            other.lock = threading.Lock()
+            # Without room to grow: whoever appends first takes the rows with it.
+            other._X, other._y = self._X[: self._size], self._y[: self._size]
+            other._caches = {basis: cache.fork() for basis, cache in self._caches.items() if not cache.empty}
+            other._used = dict(self._used)
+        memo[id(self)] = other
+        return other
+
     def cache_of(self, size: int) -> Cache:
         """Return the cache that answers after ``size`` rows."""
         basis = basis_of(size)
@@ -88,17 +105,22 @@ class EmbeddedSequence(PredictiveSequence):
 
         One piece of the rows that wait, and as much of the next cache as rows have come on the way to it.
         """
-        n, basis = self._size, basis_of(self._size)
         self._questions += 1
         for old in [b for b, last in self._used.items() if last < self._questions - KEPT_FOR]:
             del self._used[old]
             self._caches.pop(old, None)
-        if n < SMALLEST_BASIS or asked < n / 2:
+        if asked >= self._size / 2:
+            yield from self.enter(pieces=1)
+
+    def enter(self, *, pieces: int | None = None) -> Growth:
+        """Let some pieces of the rows that wait enter, all if None, and what is due of the next cache."""
+        n, basis = self._size, basis_of(self._size)
+        if n < SMALLEST_BASIS:
             return
-        if basis in self._caches:
-            cache = self._made(basis)
-            if cache.rows + cache.piece <= n:
-                yield from cache.extend(cache.rows + cache.piece, self._X, self._y)
+        cache = self.cache_of(n) if pieces is None else self._caches.get(basis)
+        while cache is not None and cache.rows + cache.piece <= n and pieces != 0:
+            yield from cache.extend(cache.rows + cache.piece, self._X, self._y)
+            pieces = None if pieces is None else pieces - 1
         if basis < LARGEST_BASIS and n >= 2 * basis:
             self._used[2 * basis] = self._questions
             cache = self._made(2 * basis)
