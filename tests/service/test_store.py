@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pfnts.service.store import Draft, FencedError, StoreUnavailableError, open_store
-from pfnts.service.store.base import Key
+from pfnts.service.store.base import FORMAT, Key
 
 
 def created(name="shop"):
@@ -37,7 +37,14 @@ def test_positions_count_up_from_nought_in_each_experiment(store):
 
 def test_what_is_read_is_what_was_appended(store):
     draft = Draft(
-        "shop", "decided", "ä/1", 1.5, {"p": 0.1, "t": "ü"}, unit="anna", context={"x": None, "é": 1}
+        "shop",
+        "decided",
+        "ä/1",
+        1.5,
+        {"p": 0.1, "t": "ü"},
+        unit="anna",
+        context={"x": None, "é": 1},
+        candidates=[{"price": 1.5}, {"price": None}],
     )
     store.append([created()])
     [appended] = store.append([draft])
@@ -178,8 +185,32 @@ def test_a_store_of_a_later_format_is_refused(tmp_path):
     store.close()
     with sqlite3.connect(tmp_path / "pfnts.sqlite") as connection:
         connection.execute("UPDATE meta SET value = '999' WHERE name = 'format'")
-    with pytest.raises(ValueError, match=r"format 1 or earlier.*has 999"):
+    with pytest.raises(ValueError, match=r"format 2 or earlier.*has 999"):
         open_store(tmp_path)
+
+
+def test_a_store_of_an_earlier_format_is_brought_up_to_this_one_in_one_step(address):
+    """By two processes at once, too: the second finds the work done."""
+    store = open_store(**address)
+    store.append([created(), decided("1", context={"x": 1})])
+    # What format 1 had not; its number is the last thing that an upgrade writes.
+    store._write(_downgrade) if address["database"] else _downgrade(store._connection())
+    store.close()
+    opened = [open_store(**address)]
+    if address["database"]:
+        opened.append(open_store(**address))
+    for store in opened:
+        assert store.meta("format") == str(FORMAT)
+        assert [record.candidates for record in store.read("shop", -1)] == [None, None]
+    assert positions(opened[0].append([decided("2", candidates=[[1.0]])])) == [2]
+    assert opened[-1].find("shop", "decided", "2").candidates == [[1.0]]
+    for store in opened:
+        store.close()
+
+
+def _downgrade(connection):
+    connection.execute("ALTER TABLE events DROP COLUMN candidates")
+    connection.execute("UPDATE meta SET value = '1' WHERE name = 'format'")
 
 
 def test_one_process_leads_and_an_old_leader_is_fenced(database):

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from pfnts.service import administration as administer
 from pfnts.service import export as exports
 from pfnts.service.clock import iso
-from pfnts.service.decisions import lookup
+from pfnts.service.decisions import check_choice, lookup
 from pfnts.service.drafts import posterior_of
 from pfnts.service.engine import Engine
 from pfnts.service.errors import Busy, Conflict, Invalid
@@ -29,11 +29,22 @@ from pfnts.service.live import LiveExperiment
 from pfnts.service.problems import responses
 from pfnts.service.report import report
 from pfnts.service.routes.access import ExperimentName, TheEngine, key_of, needs
-from pfnts.service.schemas import Arm, Context, Experiment, ExperimentChange, ImportRequest, Label, Unit
+from pfnts.service.schemas import (
+    Arm,
+    Candidate,
+    Context,
+    DecisionRequest,
+    Experiment,
+    ExperimentChange,
+    ImportRequest,
+    Label,
+    Unit,
+)
 
 router = APIRouter(prefix="/v1/experiments", tags=["experiments"], responses=responses(404, 409))
 Json = dict[str, Any]
 _CONTEXT: TypeAdapter[Any] = TypeAdapter(Context)
+_CANDIDATES: TypeAdapter[Any] = TypeAdapter(list[Candidate])
 _MOST_STREAMS = 32
 _PULSE = 0.25
 """Seconds between looks at the log for a stream."""
@@ -77,7 +88,7 @@ async def change_experiment(experiment: ExperimentName, wanted: ExperimentChange
 @router.post("/{experiment}/arms", status_code=201, dependencies=[needs("admin")])
 async def add_arm(experiment: ExperimentName, arm: Arm, engine: TheEngine) -> Json:
     """Add an arm."""
-    return await administer.add_arm(engine, experiment, arm.id)
+    return await administer.add_arm(engine, experiment, arm)
 
 
 @router.delete("/{experiment}/arms/{arm:path}", dependencies=[needs("admin")])
@@ -112,11 +123,19 @@ async def get_report(experiment: ExperimentName, engine: TheEngine) -> Json:
 
 @router.get("/{experiment}/posterior", dependencies=[needs("reader")])
 async def get_posterior(
-    experiment: ExperimentName, context: Annotated[str, Query(max_length=20_000)], engine: TheEngine
+    experiment: ExperimentName,
+    context: Annotated[str, Query(max_length=20_000)],
+    engine: TheEngine,
+    candidates: Annotated[str | None, Query(max_length=20_000)] = None,
 ) -> Json:
-    """What the model makes of a context (JSON), without deciding anything."""
+    """What the model makes of a context (JSON), without deciding anything; of candidates (JSON), if any."""
     live = await lookup(engine, experiment)
-    return await asyncio.to_thread(_tried, engine, live, _parsed(context))
+    wanted = DecisionRequest(
+        context=_parsed(context, _CONTEXT, "context"),
+        candidates=None if candidates is None else _parsed(candidates, _CANDIDATES, "candidates"),
+    )
+    check_choice(live, wanted)
+    return await asyncio.to_thread(_tried, engine, live, wanted)
 
 
 @router.get("/{experiment}/explain", dependencies=[needs("reader")])
@@ -125,20 +144,22 @@ async def get_explanation(
 ) -> Json:
     """Why an arm at a context (JSON): posteriors, nearest rows for and against, the columns that matter."""
     live = await lookup(engine, experiment)
-    return await asyncio.to_thread(_explained, live, _parsed(context))
+    return await asyncio.to_thread(_explained, live, _parsed(context, _CONTEXT, "context"))
 
 
-def _parsed(context: str) -> Any:
+def _parsed(text: str, kind: TypeAdapter[Any], field: str) -> Any:
     try:
-        return _CONTEXT.validate_python(json.loads(context))
+        return kind.validate_python(json.loads(text))
     except (ValueError, ValidationError, RecursionError) as error:
-        raise Invalid(f"context must be one, as JSON: {str(error)[:300]}", field="context") from error
+        raise Invalid(f"{field} must be given as JSON: {str(error)[:300]}", field=field) from error
 
 
 def _explained(live: LiveExperiment, context: Any) -> Json:
     version = live.version
     if version is None:
         raise Conflict("there is no model before the first decision or import")
+    if live.state.brings:
+        raise Conflict("explanations are about arms, of which the experiment has none")
     with version.lock:
         try:
             return version.policy.explain(context, rows=3).to_dict() | {"position": version.position}
@@ -148,21 +169,27 @@ def _explained(live: LiveExperiment, context: Any) -> Json:
             raise Conflict(str(error)) from error
 
 
-def _tried(engine: Engine, live: LiveExperiment, context: Any) -> Json:
+def _tried(engine: Engine, live: LiveExperiment, wanted: DecisionRequest) -> Json:
     version = live.version
     if version is None:
         raise Conflict("there is no model before the first decision or import")
     with version.lock:
         try:
             decision, _ = version.policy.propose(
-                context, rng=np.random.default_rng(0), id=f"tried {uuid.uuid4().hex}"
+                wanted.context,
+                rng=np.random.default_rng(0),
+                id=f"tried {uuid.uuid4().hex}",
+                candidates=wanted.offered,
             )
         except ValueError as error:
             raise Invalid(str(error), field="context") from error
+    names = [str(arm) for arm in decision.arms]
+    if wanted.candidates is not None:
+        names = [candidate.id for candidate in wanted.candidates]
     return {
-        "propensities": dict(zip(map(str, decision.arms), decision.propensities.tolist(), strict=True)),
+        "propensities": dict(zip(names, decision.propensities.tolist(), strict=True)),
         "reason": decision.reason,
-        "posterior": None if decision.posterior is None else posterior_of(decision),
+        "posterior": None if decision.posterior is None else posterior_of(decision, names=names),
         "model": engine.describe_model(live) | {"position": version.position},
     }
 
@@ -252,6 +279,7 @@ async def _events(engine: Engine, live: LiveExperiment, after: int, *, follow: b
                     "time": iso(record.time),
                     "unit": record.unit,
                     "context": record.context,
+                    "candidates": record.candidates,
                     "data": record.data,
                 }
                 yield f"id: {after}\nevent: {record.kind}\ndata: {json.dumps(data)}\n\n"
