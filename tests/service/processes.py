@@ -7,15 +7,26 @@ import os
 import signal
 import time
 from contextlib import suppress
+from multiprocessing import forkserver
+from pathlib import Path
+from unittest import mock
 
 import httpx
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+import pfnts
+
 # Forked from a process that has imported everything and done nothing: hundreds of starts take minutes else.
 _FORK = multiprocessing.get_context("forkserver")
 _FORK.set_forkserver_preload(
     ["pfnts.service.server", "pfnts.service.store.postgres", "pfnts.policies.lin_ts"]
 )
+
+
+def _ready_to_fork():
+    """Start that process, if it is not there, on the code that is tested."""
+    source = str(Path(pfnts.__file__).parents[1])
+    with mock.patch.dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=source):
+        forkserver.ensure_running()
 
 
 def _serve(settings, limits, log, started):
@@ -36,6 +47,7 @@ class Service:
         self.start()
 
     def start(self) -> None:
+        _ready_to_fork()
         told, started = _FORK.Pipe(duplex=False)
         arguments = (self.settings, self._limits, self._log, started)
         self.process = _FORK.Process(target=_serve, args=arguments, daemon=True)

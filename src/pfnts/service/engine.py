@@ -71,6 +71,8 @@ class Engine:
         self.replica = f"{socket.gethostname()}-{secrets.token_hex(3)}"
         self.streams = 0
         """Streams of events that are open."""
+        self.exports = 0
+        """Exports that are being made."""
         self.draining = False
         """Whether the end has come: streams should close."""
         self.ready = False

@@ -60,6 +60,8 @@ class ExperimentState:
         self.holdout = self.settings.holdout
         self.arms: list[str] = [arm.id for arm in self.settings.arms]
         self.removed: set[str] = set()
+        self.ever = tuple(self.arms)
+        """All arms there ever were, in the order in which they came."""
         self.features = {arm.id: arm.features for arm in self.settings.arms if arm.features is not None}
         """Those of each arm there ever was; empty where arms have none."""
         self.baseline = self.settings.baseline_arm or next(iter(self.arms), None)
@@ -172,6 +174,7 @@ class ExperimentState:
         if features is not None:
             self.features = {**self.features, record.id: features}
         self.arms = [*self.arms, record.id]  # others look at the list without waiting
+        self.ever = (*self.ever, record.id)
         return [ArmAdded(record.id, features)]
 
     def _arm_removed(self, record: Record) -> list[Event]:

@@ -69,6 +69,7 @@ def _arm(state: ExperimentState, arm: str, steps: list[dict[str, Any]], total: i
             whole.add(Cell(**step["arms"][arm]))
     return {
         "id": arm,
+        "number": 0 if state.brings else state.ever.index(arm),
         "features": state.features.get(arm),
         "live": arm in state.arms or state.brings,
         "decisions": whole.decisions,

@@ -104,7 +104,7 @@ async function refresh() {
 }
 
 function colour(report) {
-  state.colours = new Map(report.arms.map((arm, k) => [arm.id, Math.min(k, SHOWN)]));
+  state.colours = new Map(report.arms.map((arm) => [arm.id, Math.min(arm.number, SHOWN)]));
 }
 const colourOf = (arm) => state.colours.get(arm) ?? SHOWN;
 
@@ -286,7 +286,7 @@ function operation(report) {
     ["Missing (no reward in time)", rewards.missing], ["Late (came after the wait)", rewards.late], ["Awaited", rewards.pending],
     ...Object.entries(reasons).map(([reason, n]) => [`Decided by ${reason}`, n]),
     ["Latency p50 / p95 / p99", latency ? ["p50", "p95", "p99"].map((p) => `${(1000 * latency[p]).toFixed(0)}`).join(" / ") + " ms" : "–"],
-    ["Model is behind the log by", `${report.model.lag} records`],
+    ["Model is behind the log by", `${report.model.lag} ${report.model.lag === 1 ? "record" : "records"}`],
     ["Refused for overload (429)", report.requests["429"] || 0],
     ["Refused for the store (503)", report.requests["503"] || 0],
     ["This process", `${report.replica}${report.leads ? ", leads" : ""}`],
@@ -314,19 +314,14 @@ function decisions(report) {
 
 const PICTURED = 12;
 
-// The likeliest of many arms or candidates; all if they are few.
-function likeliest(propensities) {
-  const sorted = Object.entries(propensities).sort(([, a], [, b]) => b - a).slice(0, PICTURED);
-  const kept = new Set(sorted.map(([arm]) => arm));
-  return Object.keys(propensities).filter((arm) => kept.has(arm));
-}
-
+// All arms or candidates in their order; of many, the likeliest first and no others.
 function picture(all, expected) {
   const box = make("div");
-  const shown = new Set(likeliest(all));
-  const propensities = Object.fromEntries(Object.entries(all).filter(([arm]) => shown.has(arm)));
-  const posterior = expected && expected.filter((one) => shown.has(one.arm));
-  if (Object.keys(all).length > PICTURED) box.append(make("p", { class: "quiet" }, `The ${PICTURED} likeliest of ${Object.keys(all).length}:`));
+  const count = Object.keys(all).length;
+  const chosen = count > PICTURED ? Object.entries(all).sort(([, a], [, b]) => b - a).slice(0, PICTURED) : Object.entries(all);
+  const propensities = Object.fromEntries(chosen);
+  const posterior = expected && chosen.flatMap(([arm]) => expected.filter((one) => one.arm === arm));
+  if (count > PICTURED) box.append(make("p", { class: "quiet" }, `The ${PICTURED} likeliest of ${count}:`));
   if (posterior) {
     box.append(make("p", { class: "quiet" }, "What the model expects of each arm here, with 95 % intervals, and with which probability it takes it:"));
     box.append(intervals(posterior.map((arm) => ({ ...arm, label: arm.arm, colour: colourOf(arm.arm), note: `${short(arm.mean)} · ${percent(propensities[arm.arm], 1)}` })), { label: "Expected reward of each arm" }));
@@ -369,9 +364,12 @@ function reasons(found) {
   const columns = found.columns.slice(0, 8).map((one) => cells(one.column, String(one.value ?? "–"), `${one.effect > 0 ? "+" : ""}${short(one.effect)}`, percent(one.overturned, 0)));
   const rows = [first, second].flatMap((arm) => arm.rows.map((row) => cells(arm.arm, row.speaks_for ? "for it" : "against it", short(row.reward), written(row.context))));
   return make("div", { class: "reasons" },
-    make("p", {}, `${first.arm} leads ${second.arm} by ${short(found.lead)}.`),
-    make("p", { class: "quiet" }, `What each value adds to the lead, against the values of ${found.replacements} other rows in its place, and in how many of these the lead would be lost:`),
-    make("table", {}, heads("Column", "Value", "Adds", "Lost"), make("tbody", {}, ...columns)),
+    make("p", {}, found.lead >= 0 ? `${first.arm} leads ${second.arm} by ${short(found.lead)}.`
+      : `${first.arm} is the likeliest although ${second.arm} is expected to pay ${short(-found.lead)} more: less is known of it, so it may be better yet.`),
+    ...(found.columns.some((one) => one.effect || one.overturned) ? [
+      make("p", { class: "quiet" }, `What each value adds to the lead, against the values of ${found.replacements} other rows in its place, and in how many of these the lead would be lost:`),
+      make("table", {}, heads("Column", "Value", "Adds", "Lost"), make("tbody", {}, ...columns)),
+    ] : [make("p", { class: "quiet" }, "No column moves the lead: the model expects it in every context alike.")]),
     make("p", { class: "quiet" }, "The most similar contexts so far, and what came of them:"),
     make("table", {}, heads("Arm", "Speaks", "Reward", "Context"), make("tbody", {}, ...rows)));
 }
@@ -386,6 +384,7 @@ function fieldsOf(columns, example) {
     field.dataset.kind = column.kind;
     const known = Array.isArray(example) ? example[Number(column.name)] : example?.[column.name];
     if (known !== null && known !== undefined) field.value = String(known);
+    else if (example && field.tagName === "INPUT") { field.value = ""; field.placeholder = "unknown"; }
     return { column, field };
   });
   const positional = columns.every((column, k) => column.name === String(k));
@@ -400,8 +399,7 @@ function form(experiment, report) {
   const key = JSON.stringify([experiment.columns, experiment.arm_columns, report.brings_candidates]);
   if (key === state.columns) return;
   state.columns = key;
-  at("arms-title").textContent = report.brings_candidates ? "Candidates" : "Arms";
-  for (const id of ["add", "traffic-card", "try-card"]) at(id).hidden = report.brings_candidates;
+  for (const id of ["arms-card", "traffic-card", "try-card"]) at(id).hidden = report.brings_candidates;
   state.features = experiment.arm_columns && !report.brings_candidates ? fieldsOf(experiment.arm_columns, report.arms[0]?.features) : null;
   at("new-features").replaceChildren(...(state.features?.labels ?? []));
   if (!experiment.columns) { at("try").replaceChildren(make("p", { class: "quiet" }, "The columns are known after the first decision.")); return; }
