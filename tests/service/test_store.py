@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pfnts.service.store import Draft, FencedError, StoreUnavailableError, open_store
+from pfnts.service.store import Draft, FencedError, StoreUnavailableError, open_store, sql
 from pfnts.service.store.base import FORMAT, Key
 
 
@@ -274,26 +274,28 @@ def test_many_readers_at_once_take_turns(store):
     assert found == [51] * 40
 
 
-def test_the_names_of_experiments_are_found_without_reading_every_entry(store):
-    """Followers ask ten times a second, however long the logs are."""
+def test_neither_names_nor_positions_are_found_by_reading_every_entry(store):
+    """Followers ask for names ten times a second, every append for a position, however long the logs are."""
     store.append([created(name) for name in ("a", "b", "c")])
     for block in range(10):
         store.append([decided(f"{block}-{i}", "bca"[i % 3]) for i in range(300)])
     assert store.experiments() == {"a": 1000, "b": 1000, "c": 1000}
-    assert _rows_read(store) < 100
+    assert _rows_read(store, sql.EXPERIMENTS, ()) < 100
+    for draft in (decided("one more", "a"), reward("9-2", "a")):
+        values, _ = sql.append_values(draft)
+        assert _rows_read(store, sql.APPEND, values) < 100
+    assert store.experiments()["a"] == 1002, "these were appended"
 
 
-def _rows_read(store):
-    from pfnts.service.store import sql
-
+def _rows_read(store, statement, values):
     if not store.many:
-        with store._readers.lend() as connection:
+        with store._transaction() as connection:
             steps = []
             connection.set_progress_handler(lambda: steps.append(1) and None, 10)
-            connection.execute(sql.EXPERIMENTS).fetchall()
+            connection.execute(statement, values).fetchall()
             connection.set_progress_handler(None, 0)
         return len(steps)
-    [(plan,)] = store._query(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.EXPERIMENTS}", ())
+    [(plan,)] = store._query(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)
     return sum(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan[0]["Plan"]))
 
 

@@ -23,6 +23,7 @@ from pfnts.service.store import FencedError, Record, Store, StoreUnavailableErro
 from pfnts.service.writer import Health, Writer
 
 log = logging.getLogger("pfnts.service")
+_VERSION = pfnts.__version__  # looked up once: it is read from the installed package's files
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Engine:
         return {
             "position": -1 if version is None else version.position,
             "fingerprint": "" if version is None else version.fingerprint,
-            "version": pfnts.__version__,
+            "version": _VERSION,
         }
 
     def why_not_ready(self) -> list[str]:

@@ -47,11 +47,15 @@ _COLUMNS = "experiment, position, kind, id, time, unit, context, candidates, dat
 _KINDS = ", ".join(f"'{kind}'" for kind in ADMINISTRATIVE)
 
 # One statement per entry: the position follows from what is there, under the lock of the experiment.
-# The casts tell PostgreSQL what a parameter is where nothing else does.
+# The last position by ORDER BY: for max() SQLite reads a whole index here. The casts tell PostgreSQL what a
+# parameter is where nothing else does.
 APPEND = f"""
     INSERT INTO events ({_COLUMNS})
     SELECT ?, last.position + 1, ?, ?, ?, ?, ?, ?, ?
-    FROM (SELECT coalesce(max(position), -1) AS position FROM events WHERE experiment = ?) AS last
+    FROM (
+        SELECT coalesce((SELECT position FROM events WHERE experiment = ? ORDER BY position DESC LIMIT 1), -1)
+        AS position
+    ) AS last
     WHERE (CAST(? AS INTEGER) = 1) = (last.position = -1)
     AND (CAST(? AS TEXT) IS NULL
          OR EXISTS (SELECT 1 FROM events WHERE experiment = ? AND kind = 'decided' AND id = ?))
