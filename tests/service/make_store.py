@@ -1,6 +1,6 @@
 """Write a store of this version and what it answered, for test_upgrade.py: once for every release.
 
-python -m tests.service.make_store tests/service/stores/format-1-settings
+python -m tests.service.make_store tests/service/stores/format-2
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ POLICIES = {
     "pfn-adaptive": {"backbone": "linear", "refresh": 2.0, "warmup": 4},
     "pfn-joint": {"backbone": "linear", "encoding": "joint", "estimator": "shrunk", "exploration": 0.5},
     "pfn-subclt": {"backbone": "linear", "encoding": "disjoint", "estimator": "subclt(base=1.5)"},
+    "pfn-features": {"backbone": "linear"},
     "lin-ts": {"nu": 0.5, "penalty": 2.0, "intercept": True, "warmup": 2},
     "lin-ucb": {"alpha": 0.5, "penalty": 1.0, "intercept": False, "warmup": 1},
     "ts": {"warmup": 1},
@@ -28,7 +29,11 @@ POLICIES = {
 def live_through(ask, name, settings, world):
     """All that a log may hold: arms that come and go, modes, late and missing rewards, imports, erasure."""
     policy = "pfn-ts" if name.startswith("pfn") else name
-    body = {"name": name, "arms": [{"id": arm} for arm in "abc"], "explore": 0.1, "holdout": 0.1}
+
+    def arm(id):
+        return {"id": id, "features": {"price": ord(id) % 5}} if name == "pfn-features" else {"id": id}
+
+    body = {"name": name, "arms": [arm(id) for id in "abc"], "explore": 0.1, "holdout": 0.1}
     body |= {"policy": {"name": policy, "settings": settings}, "reward": {"wait": 50, "default": 0.0}}
     assert ask.post("", body).status_code == 201
     rng = np.random.default_rng(0)
@@ -36,7 +41,7 @@ def live_through(ask, name, settings, world):
     assert ask.post(f"/{name}/imports", {"import_id": "old", "rows": rows}).status_code == 200
     for i in range(60):
         if i == 20:
-            assert ask.post(f"/{name}/arms", {"id": "d"}).status_code == 201
+            assert ask.post(f"/{name}/arms", arm("d")).status_code == 201
         if i == 30:
             ask("PATCH", f"/v1/experiments/{name}", {"mode": "shadow"})
         if i == 40:

@@ -19,6 +19,7 @@ import pytest
 
 from pfnts.contexts import Schema, UnseenCategoryWarning, read
 from pfnts.service.gate import MOST_BYTES, Gate
+from pfnts.service.routes import experiments
 from pfnts.service.store import open_store
 from tests.service.asking import SHOP, asking, context, shop
 from tests.service.processes import Service, until
@@ -226,6 +227,78 @@ def test_a_flood_of_large_bodies_takes_bounded_memory_and_streams_end_with_their
         until(lambda: streams() <= 1)
     finally:
         assert service.stop() == 0, "a stream that is open holds up nobody"
+
+
+def test_readers_of_exports_who_do_not_read_have_bounded_room_and_are_let_go(address, monkeypatch):
+    monkeypatch.setattr(experiments, "_LONGEST_EXPORT", 1.0)
+    with asking(address, timeout=30) as ask:
+        shop(ask)
+        items = [{"decision_id": f"d{i}", "context": context(i)} for i in range(250)]
+        assert ask.post("/shop/decisions:batch", {"items": items}).status_code == 200
+        rewards = [{"decision_id": f"d{i}", "value": i} for i in range(250)]
+        assert ask.post("/shop/rewards:batch", {"items": rewards}).status_code == 200
+
+        async def read(*, stalled):
+            statuses, asked = [], []
+
+            async def receive():
+                if asked:
+                    await asyncio.sleep(60)
+                asked.append(1)
+                return {"type": "http.request", "body": b"", "more_body": False}
+
+            async def send(message):
+                statuses.append(message.get("status"))
+                if stalled:
+                    await asyncio.sleep(60)
+
+            scope = {
+                "type": "http",
+                "method": "GET",
+                "path": "/v1/experiments/shop/export",
+                "headers": [],
+                "query_string": b"",
+                "client": ("127.0.0.1", 5),
+                "app": ask.app,
+                "asgi": {"spec_version": "2.4"},
+            }
+            await ask.app(scope, receive, send)
+            return statuses[0]
+
+        async def flood():
+            stalled = [asyncio.create_task(read(stalled=True)) for _ in range(4)]
+            await asyncio.sleep(0.3)
+            assert ask.engine.exports == 4
+            assert await read(stalled=False) == 429
+            begun = time.monotonic()
+            await asyncio.gather(*stalled)
+            assert time.monotonic() - begun < 10
+            assert ask.engine.exports == 0
+            return await read(stalled=False)
+
+        assert ask.run([flood()]) == [200]
+
+
+def test_copies_of_an_import_and_of_a_decision_at_once_count_once(address):
+    """Clients that ask again before they have an answer; two of them differ in what they ask."""
+    with asking(address, requests=200, timeout=30) as ask:
+        shop(ask)
+        rows = [{"context": context(i), "arm": "a", "value": i} for i in range(50)]
+        body = {"import_id": "old", "rows": rows}
+        answers = ask.together([("POST", "/v1/experiments/shop/imports", body)] * 20)
+        assert sum(answer.json()["learned"] for answer in answers) == 50
+        asked = [{"decision_id": "d", "context": context(x)} for x in (0.1, 0.2) * 30]
+        answers = ask.together([("POST", "/v1/experiments/shop/decisions", one) for one in asked])
+        ok = [answer for answer in answers if answer.status_code == 200]
+        assert len(ok) == 30, "those of one context"
+        assert len({answer.text for answer in ok}) == 1
+        assert {answer.status_code for answer in answers} == {200, 409}
+        items = [{"decision_id": "e", "context": context(x)} for x in (0.1, 0.2) * 30]
+        answers = ask.post("/shop/decisions:batch", {"items": items}).json()["items"]
+        assert Counter(answer["status_code"] for answer in answers) == {200: 30, 409: 30}
+        ask.settle()
+        assert len(ask.engine.store.last("shop", "decided", limit=9)) == 2
+        assert sum(e.kind == "observed" for e in ask.engine.experiment("shop").version.policy.events) == 50
 
 
 def test_who_is_served_when_the_end_comes_gets_an_answer(tmp_path):

@@ -23,13 +23,14 @@ def examples(language: str) -> list[str]:
 def service(tmp_path_factory):
     running = Service(tmp_path_factory.mktemp("data"), timeout=20.0)
     running.wait_ready()
+    running.printed = ""
     for example in examples("bash"):
         if shutil.which("curl") is None:
             pytest.skip("needs curl")
         script = example.replace("localhost:8000", running.url.removeprefix("http://"))
         done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
-        running.printed = done.stdout
+        running.printed += done.stdout
     yield running
     running.stop()
 
@@ -37,6 +38,7 @@ def service(tmp_path_factory):
 def test_curl(service):
     assert '"status":"learned"' in service.printed
     assert '"name":"offers"' in service.printed
+    assert '"propensities":{"a-17":0.5,"a-18":0.5}' in service.printed
 
 
 def test_python(service):

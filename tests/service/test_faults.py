@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
+import threading
 
 import pytest
 
+from pfnts.service.check import check
 from pfnts.service.store import open_store
 from tests.service.asking import SHOP, asking, context, shop
 from tests.service.processes import Service, until
@@ -81,3 +84,114 @@ def test_a_folder_that_cannot_be_written_is_refused_at_the_start(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(OSError, match="denied"):
         open_store(tmp_path / "data")
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_file_that_is_taken_away_takes_no_acknowledged_decision_along(tmp_path, how):
+    """Somebody cleans up, or restores a backup, while it runs: a database writes on, into nothing."""
+    with asking({"data": str(tmp_path), "database": None}) as ask:
+        shop(ask)
+        assert ask.post("/shop/decisions", {"decision_id": "d1", "context": context()}).status_code == 200
+        path = tmp_path / "pfnts.sqlite"
+        path.rename(tmp_path / "elsewhere")
+        if how == "replaced":
+            shutil.copy(tmp_path / "elsewhere", path)
+        answer = ask.post("/shop/decisions", {"decision_id": "d2", "context": context()})
+        assert answer.status_code == 503
+        assert "removed or replaced" in answer.json()["detail"]
+        until(lambda: ask("GET", "/readyz").status_code == 503, 10)
+        (tmp_path / "elsewhere").replace(path)  # put back: all is well again
+        until(lambda: ask("GET", "/readyz").status_code == 200, 10)
+        assert ask.post("/shop/decisions", {"decision_id": "d2", "context": context()}).status_code == 200
+    store = open_store(tmp_path)
+    assert [record.id for record in store.read("shop", 0)] == ["d1", "d2"]
+    store.close()
+
+
+def test_a_database_that_becomes_read_only_is_answered_with_503_and_got_over(database):
+    """As when a standby takes over that was not made the primary."""
+    import psycopg
+
+    def set_read_only(value):
+        with psycopg.connect(database, autocommit=True) as connection:
+            name = connection.info.dbname
+            connection.execute("SET default_transaction_read_only = off")
+            connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = {value}')
+            cut_off(connection)
+
+    with asking({"data": "", "database": database}) as ask:
+        shop(ask)
+        set_read_only("on")
+        for i in range(3):
+            answer = ask.post("/shop/decisions", {"decision_id": f"d{i}", "context": context()})
+            assert answer.status_code == 503, answer.text
+        assert "read-only" in answer.json()["detail"]
+        until(lambda: ask("GET", "/readyz").status_code == 503, 10)
+        set_read_only("off")
+        until(lambda: ask("GET", "/readyz").status_code == 200, 10)
+        assert ask.post("/shop/decisions", {"decision_id": "d1", "context": context()}).status_code == 200
+        assert [r.id for r in ask.engine.store.read("shop", 0)] == ["d1"], "nothing of the failed ones"
+
+
+def cut_off(connection):
+    """End all other sessions of the database, as a failover does."""
+    connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+
+def test_sessions_that_are_cut_off_under_load_lose_and_double_nothing(database):
+    """The worst moment is after the commit and before its answer: the client asks again, and is told."""
+    import psycopg
+
+    with asking({"data": "", "database": database}) as ask, psycopg.connect(database, autocommit=True) as db:
+        shop(ask)
+        told = {}
+        for block in range(15):
+            items = [
+                {"decision_id": f"{block}-{i}", "unit": f"u{i}", "context": context(i / 9)} for i in range(40)
+            ]
+            timer = threading.Timer(0.002 * block, cut_off, [db])
+            timer.start()
+            left = items
+            for _ in range(100):
+                answers = ask.post("/shop/decisions:batch", {"items": left}).json()["items"]
+                for item, answer in zip(left, answers, strict=True):
+                    assert answer["status_code"] in (200, 503), answer
+                    if answer["status_code"] == 200:
+                        told[item["decision_id"]] = answer["arm"]
+                left = [item for item in items if item["decision_id"] not in told]
+                if not left:
+                    break
+            timer.join()
+            assert not left, "it is got over"
+        records = ask.engine.store.read("shop", 0, limit=10_000)
+        assert [record.position for record in records] == list(range(1, 601))
+        assert {record.id: record.data["event"]["arm"] for record in records} == told
+        ask.settle()
+        assert [finding.problem for finding in check(ask.engine.store)] == [None]
+
+
+def test_a_log_that_is_shorter_than_before_is_read_anew(database):
+    """A backup was restored, or a standby without the last commits took over, while the service ran."""
+    import psycopg
+
+    with asking({"data": "", "database": database}) as ask:
+        shop(ask)
+        for i in range(20):
+            ask.post("/shop/decisions", {"decision_id": f"d{i}", "context": context(i / 20)})
+            ask.post(f"/shop/decisions/d{i}/rewards", {"value": i % 3})
+        ask.settle()
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("DELETE FROM events WHERE position > 15")
+        until(lambda: ask.engine.experiment("shop").state.position == 15, 10)
+        until(lambda: ask.engine.ready, 10)
+        ask.settle()
+        assert ask.engine.experiment("shop").version.position == 15, "the model has forgotten as well"
+        assert ask.post("/shop/decisions/d19/rewards", {"value": 1}).status_code == 404
+        for i in range(15, 25):
+            answer = ask.post("/shop/decisions", {"decision_id": f"d{i}", "context": context(i / 20)})
+            assert answer.status_code == 200
+        ask.settle()
+        assert [finding.problem for finding in check(ask.engine.store)] == [None]

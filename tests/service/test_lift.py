@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
+from pfnts.service.estimates import single_arms
 from pfnts.service.lift import lift
 
 
@@ -73,3 +76,33 @@ def test_a_share_that_was_changed_on_the_way_leaves_the_estimate_right():
         found.append(lift(np.zeros((800, 1)), y, treated, share=share))
     assert abs(np.mean([one.value for one in found]) - 0.5) < 0.1
     assert np.mean([one.low <= 0.5 <= one.high for one in found]) >= 0.88
+
+
+def test_values_of_single_arms_hold_as_often_as_they_say_where_purchases_are_rare():
+    """Three in a hundred buy, and the arm is given to those who buy more often: its weights differ a lot."""
+    rng = np.random.default_rng(0)
+    held, told = [], 0
+    for _ in range(300):
+        n = 600
+        likely = rng.random(n) < 0.5
+        chance = np.where(likely, 0.8, 0.15)
+        taken = rng.random(n) < chance
+        bought = rng.random(n) < np.where(likely, 0.05, 0.01)
+        rows = [
+            SimpleNamespace(
+                made=SimpleNamespace(group="policy", arm="a" if taken[i] else "b"),
+                record=SimpleNamespace(
+                    data={"event": {"propensities": [["a", chance[i]], ["b", 1 - chance[i]]]}}
+                ),
+                reward=float(bought[i]),
+                unit=str(i),
+            )
+            for i in range(n)
+        ]
+        found = single_arms(rows, ["a", "b"], low=0.0, high=1.0).get("a")
+        if found is not None:
+            held.append(found["low"] <= 0.03 <= found["high"])
+            told += found["high"] - found["low"]
+    assert len(held) > 250
+    assert np.mean(held) > 0.92
+    assert told / len(held) < 0.07, "they say something, too"

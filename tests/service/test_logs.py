@@ -16,7 +16,7 @@ from pfnts.service.check import check
 from pfnts.service.export import command
 from pfnts.service.export import rows as exported
 from pfnts.service.store import open_store
-from tests.service.asking import asking, context, shop
+from tests.service.asking import SetClock, asking, context, shop
 from tests.service.processes import until
 
 
@@ -65,6 +65,74 @@ def test_ope_reads_the_export_and_agrees_with_what_was_earned(tmp_path):
     low, high = estimate.interval(0.9999)
     assert low <= earned.mean() <= high
     assert estimate.standard_error < 0.12
+
+
+@pytest.mark.parametrize("default", [None, 0.0])
+def test_ope_agrees_though_rewards_are_late_lost_and_doubled(tmp_path, default):
+    """What counts is what the service said would count: the first reward in time, or the default."""
+    from typer.testing import CliRunner
+
+    from pfnts.cli import app
+
+    world, rng = SetClock(), np.random.default_rng(1)
+    address = {"data": str(tmp_path / "data"), "database": None}
+    counted, due = {}, []
+    with asking(address, clock=world.clock()) as ask:
+        shop(ask, holdout=0.1, explore=0.1, reward={"wait": 60, "default": default})
+
+        def hand_in(id, value):
+            status = ask.post(f"/shop/decisions/{id}/rewards", {"value": value}).json()["status"]
+            if status == "learned":
+                assert id not in counted
+                counted[id] = value
+
+        policys = []
+        for i in range(300):
+            x = float(rng.normal())
+            body = {"decision_id": f"d{i}", "context": context(x), "unit": f"u{i}"}
+            answer = ask.post("/shop/decisions", body).json()
+            if answer["reason"] != "holdout":
+                policys.append(f"d{i}")
+            value = 1.0 + (x if answer["arm"] == "b" else -x) + float(rng.normal()) * 0.5
+            fate = rng.random()  # lost, too late, twice with another value, or some seconds late
+            if fate > 0.05:
+                due.append((world.wall + (90 if fate < 0.1 else rng.uniform(0, 50)), f"d{i}", value))
+            if 0.1 < fate < 0.15:
+                due.append((world.wall + 55, f"d{i}", value + 7))
+            world.pass_(1)
+            for arrival in sorted(one for one in due if one[0] <= world.wall):
+                due.remove(arrival)
+                hand_in(*arrival[1:])
+        world.pass_(200)
+        for _, id, value in sorted(due):
+            hand_in(id, value)
+        until(lambda: ask.engine.experiment("shop").state.counts["settled"] == 300)
+        counts = ask.get("/shop/report").json()["rewards"]
+        assert counts["late"] > 3
+        assert counts["missing"] + counts["default"] == 300 - len(counted) > 10
+    table = tmp_path / "shop.csv"
+    run = CliRunner().invoke
+    done = run(app, ["export", "shop", "--data", address["data"], "--out", str(table)])
+    printed = done.output[done.output.index("pfnts ope") + len("pfnts ") :]
+    earned = {id: counted.get(id, default) for id in policys}
+    earned = {id: value for id, value in earned.items() if value is not None}
+    rows = {row["decision_id"]: float(row["reward"]) for row in csv.DictReader(table.open())}
+    assert rows == pytest.approx(earned), "the export has what counted, and no more"
+    roles = Roles(
+        action="arm",
+        reward="reward",
+        propensity={arm: f"p.{arm}" for arm in "ab"},
+        time="time",
+        context=("context.x", "context.plan"),
+    )
+    log = read_log(table, roles)
+    low, high = dr(log, log.design).interval(0.9999)
+    assert low <= np.mean(list(earned.values())) <= high
+    # And by the command that the export printed, with few replays of the quickest policy.
+    call = ["--policy", "uniform", "--replicates", "2", "--workers", "1", "--out", str(tmp_path / "replays")]
+    done = run(app, [*shlex.split(printed), *call])
+    assert done.exit_code == 0, done.output
+    assert "uniform" in done.output
 
 
 def test_the_value_of_a_single_arm_is_about_everybody_not_only_those_who_got_it(tmp_path):

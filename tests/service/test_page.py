@@ -102,6 +102,39 @@ def test_names_with_scripts_are_shown_and_never_run_and_news_arrive_by_themselve
         assert other.problems == []
 
 
+def test_arms_have_features_and_keep_their_colours_and_candidates_are_shown(browser, service):
+    policy = {"name": "pfn-ts", "settings": {"backbone": "linear", "warmup": 3}}
+    featured = [{"id": f"a{i}", "features": {"price": i, "kind": SCRIPT[:40]}} for i in range(3)]
+    for experiment in ({"name": "offers", "arms": featured}, {"name": "news", "arms": []}):
+        assert service.http.post("/v1/experiments", json={**experiment, "policy": policy}).status_code == 201
+    for i in range(12):
+        body = {"decision_id": f"d{i}", "context": {"x": i}}
+        service.http.post("/v1/experiments/offers/decisions", json=body).raise_for_status()
+        few = [{"id": f"{SCRIPT} {k}", "features": {"price": k}} for k in range(30)]
+        body["candidates"] = few
+        service.http.post("/v1/experiments/news/decisions", json=body).raise_for_status()
+    page = open_page(browser, service)
+    page.goto(f"{service.url}/#offers")
+    colour = page.locator("#arms tr", has_text="a2").first.locator("i").get_attribute("class")
+    page.locator("#new-arm").fill("new")
+    page.locator("#new-features input").first.fill("7.5")
+    page.locator("#add button").click()
+    page.locator("#arms").get_by_text("price: 7.5").wait_for()
+    arms = service.http.get("/v1/experiments/offers").json()["arms"]
+    assert arms[-1] == {"id": "new", "features": {"price": 7.5, "kind": SCRIPT[:40]}}
+    page.get_by_title("Take a1 out of the choice", exact=True).click()
+    page.locator("#arms button.sure").click()
+    page.locator("#arms tr.gone").wait_for()
+    assert page.locator("#arms tr", has_text="a2").first.locator("i").get_attribute("class") == colour
+    page.goto(f"{service.url}/#news")
+    page.locator("#sentence", has_text="candidates of each decision").wait_for()
+    page.locator("#decisions summary").first.click()
+    page.locator(".why", has_text="The 12 likeliest of 30").first.wait_for()
+    assert not page.locator("#arms-card").is_visible()
+    assert page.evaluate("window.hacked") is None
+    assert page.problems == []
+
+
 def test_the_interface_is_listed_without_help_from_elsewhere(service):
     answer = service.http.get("/docs")
     assert "/v1/experiments/{experiment}/decisions" in answer.text

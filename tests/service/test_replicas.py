@@ -138,6 +138,49 @@ def test_replicas_agree_though_one_is_stopped_and_the_leader_is_killed(database,
     store.close()
 
 
+def test_a_leader_that_is_stopped_and_comes_back_settles_nothing_twice(database, tmp_path):
+    """It believes to lead when it wakes, maybe in the middle of a transaction under the experiment's lock."""
+    services = [Service(tmp_path, database, poll=0.02, lease=1.0, timeout=5.0) for _ in range(2)]
+    store = open_store("", database)
+    try:
+        for service in services:
+            service.wait_ready()
+        settings = SHOP | {"reward": {"wait": 0.3, "default": 0.0}}
+        assert services[0].http.post("/v1/experiments", json=settings).status_code == 201
+        until(lambda: services[1].http.get("/v1/experiments/shop").status_code == 200)
+        for round in range(3):
+            until(lambda: sum(map(leads, services)) == 1, 20)
+            [leader] = [service for service in services if leads(service)]
+            [other] = [service for service in services if service is not leader]
+            for i in range(30):  # their time is over while it is about to stop
+                body = {"decision_id": f"{round}-{i}", "context": context(i)}
+                answer = leader.http.post("/v1/experiments/shop/decisions", json=body)
+                assert answer.status_code == 200
+            leader.signal(signal.SIGSTOP)
+
+            def decides(other=other):
+                answer = other.http.post("/v1/experiments/shop/decisions", json={"context": context()})
+                return answer.status_code == 200
+
+            until(decides, 20)  # a lock that the stopped one holds is freed
+            until(lambda other=other: leads(other), 20)
+            until(lambda: _count(store, "decided") == _count(store, "settled"), 20)
+            leader.signal(signal.SIGCONT)
+            until(lambda: sum(map(leads, services)) == 1, 20)
+            assert leads(other), "the one that was stopped knows that it leads no more"
+        until(lambda: services[0].settle("shop")["model"] == services[1].settle("shop")["model"])
+    finally:
+        for service in services:
+            service.signal(signal.SIGCONT)
+            service.kill()
+    records = store.read("shop", -1, limit=10_000)
+    assert [record.position for record in records] == list(range(len(records)))
+    settled = Counter(record.id for record in records if record.kind == "settled")
+    assert set(settled.values()) == {1}
+    assert [finding.problem for finding in check(store)] == [None]
+    store.close()
+
+
 def test_a_replica_whose_clock_is_a_day_ahead_settles_nothing_early(database, monkeypatch):
     import psycopg
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pfnts.service.store import Draft, FencedError, StoreUnavailableError, open_store
-from pfnts.service.store.base import Key
+from pfnts.service.store import Draft, FencedError, StoreUnavailableError, open_store, sql
+from pfnts.service.store.base import FORMAT, Key
 
 
 def created(name="shop"):
@@ -37,7 +37,14 @@ def test_positions_count_up_from_nought_in_each_experiment(store):
 
 def test_what_is_read_is_what_was_appended(store):
     draft = Draft(
-        "shop", "decided", "ä/1", 1.5, {"p": 0.1, "t": "ü"}, unit="anna", context={"x": None, "é": 1}
+        "shop",
+        "decided",
+        "ä/1",
+        1.5,
+        {"p": 0.1, "t": "ü"},
+        unit="anna",
+        context={"x": None, "é": 1},
+        candidates=[{"price": 1.5}, {"price": None}],
     )
     store.append([created()])
     [appended] = store.append([draft])
@@ -178,8 +185,32 @@ def test_a_store_of_a_later_format_is_refused(tmp_path):
     store.close()
     with sqlite3.connect(tmp_path / "pfnts.sqlite") as connection:
         connection.execute("UPDATE meta SET value = '999' WHERE name = 'format'")
-    with pytest.raises(ValueError, match=r"format 1 or earlier.*has 999"):
+    with pytest.raises(ValueError, match=r"format 2 or earlier.*has 999"):
         open_store(tmp_path)
+
+
+def test_a_store_of_an_earlier_format_is_brought_up_to_this_one_in_one_step(address):
+    """By two processes at once, too: the second finds the work done."""
+    store = open_store(**address)
+    store.append([created(), decided("1", context={"x": 1})])
+    # What format 1 had not; its number is the last thing that an upgrade writes.
+    store._write(_downgrade) if address["database"] else _downgrade(store._connection())
+    store.close()
+    opened = [open_store(**address)]
+    if address["database"]:
+        opened.append(open_store(**address))
+    for store in opened:
+        assert store.meta("format") == str(FORMAT)
+        assert [record.candidates for record in store.read("shop", -1)] == [None, None]
+    assert positions(opened[0].append([decided("2", candidates=[[1.0]])])) == [2]
+    assert opened[-1].find("shop", "decided", "2").candidates == [[1.0]]
+    for store in opened:
+        store.close()
+
+
+def _downgrade(connection):
+    connection.execute("ALTER TABLE events DROP COLUMN candidates")
+    connection.execute("UPDATE meta SET value = '1' WHERE name = 'format'")
 
 
 def test_one_process_leads_and_an_old_leader_is_fenced(database):
@@ -243,26 +274,28 @@ def test_many_readers_at_once_take_turns(store):
     assert found == [51] * 40
 
 
-def test_the_names_of_experiments_are_found_without_reading_every_entry(store):
-    """Followers ask ten times a second, however long the logs are."""
+def test_neither_names_nor_positions_are_found_by_reading_every_entry(store):
+    """Followers ask for names ten times a second, every append for a position, however long the logs are."""
     store.append([created(name) for name in ("a", "b", "c")])
     for block in range(10):
         store.append([decided(f"{block}-{i}", "bca"[i % 3]) for i in range(300)])
     assert store.experiments() == {"a": 1000, "b": 1000, "c": 1000}
-    assert _rows_read(store) < 100
+    assert _rows_read(store, sql.EXPERIMENTS, ()) < 100
+    for draft in (decided("one more", "a"), reward("9-2", "a")):
+        values, _ = sql.append_values(draft)
+        assert _rows_read(store, sql.APPEND, values) < 100
+    assert store.experiments()["a"] == 1002, "these were appended"
 
 
-def _rows_read(store):
-    from pfnts.service.store import sql
-
+def _rows_read(store, statement, values):
     if not store.many:
-        with store._readers.lend() as connection:
+        with store._transaction() as connection:
             steps = []
             connection.set_progress_handler(lambda: steps.append(1) and None, 10)
-            connection.execute(sql.EXPERIMENTS).fetchall()
+            connection.execute(statement, values).fetchall()
             connection.set_progress_handler(None, 0)
         return len(steps)
-    [(plan,)] = store._query(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.EXPERIMENTS}", ())
+    [(plan,)] = store._query(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)
     return sum(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan[0]["Plan"]))
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from pfnts import backbones
 from pfnts.contexts import Schema
 from pfnts.service.clock import iso
-from pfnts.service.decisions import fix_schema, lookup, wait_for_model, write
+from pfnts.service.decisions import check_columns, fix_schema, lookup, wait_for_model, write
 from pfnts.service.engine import Engine
 from pfnts.service.errors import Conflict, Invalid, NotFound, Unavailable
 from pfnts.service.experiment import ExperimentState
 from pfnts.service.live import LiveExperiment
-from pfnts.service.schemas import Experiment, ExperimentChange, ImportedRow, ImportRequest
+from pfnts.service.schemas import Arm, Experiment, ExperimentChange, ImportedRow, ImportRequest
 from pfnts.service.store import Draft, Record, StoreUnavailableError
 
 _TRIES = 5
@@ -26,13 +26,15 @@ def describe(engine: Engine, live: LiveExperiment) -> dict[str, Any]:
         state = live.state
         settings = state.settings.model_dump(mode="json", by_alias=True)
         settings.pop("arms")
+        known = state.features
         return settings | {
             "mode": state.mode,
             "baseline_arm": state.baseline,
             "holdout": state.holdout,
-            "arms": [{"id": arm} for arm in state.arms],
+            "arms": [{"id": arm} | ({"features": known[arm]} if arm in known else {}) for arm in state.arms],
             "removed_arms": sorted(state.removed),
             "columns": None if state.schema is None else _columns(state.schema),
+            "arm_columns": None if state.arm_schema is None else _columns(state.arm_schema),
             "created": iso(state.created),
             "position": state.position,
             "model": engine.describe_model(live),
@@ -81,20 +83,37 @@ async def change(engine: Engine, name: str, wanted: ExperimentChange) -> dict[st
     return describe(engine, live)
 
 
-async def add_arm(engine: Engine, name: str, arm: str) -> dict[str, Any]:
-    """Add an arm; its id was never used before."""
+async def add_arm(engine: Engine, name: str, wanted: Arm) -> dict[str, Any]:
+    """Add an arm; its id was never used before, and it has features if the others have."""
     live = await lookup(engine, name)
+    arm = wanted.id
 
     def draft(state: ExperimentState) -> Draft:
+        _check_features(state, wanted)
         if arm in state.arms or arm in state.removed:
             was = "is there" if arm in state.arms else "was removed, and ids are not used again"
             raise Conflict(f"id must be new, {arm!r} {was}", field="id")
         if len(state.arms) >= 1000:
             raise Invalid("arms must be at most 1000", field="id")
-        return Draft(name, "arm_added", arm, engine.clock.now(), {}, revision=state.revision)
+        data = {} if wanted.features is None else {"features": wanted.features}
+        return Draft(name, "arm_added", arm, engine.clock.now(), data, revision=state.revision)
 
     await _administer(engine, live, draft)
     return describe(engine, live)
+
+
+def _check_features(state: ExperimentState, arm: Arm) -> None:
+    if state.brings:
+        raise Conflict(f"{state.name!r} has no arms: its decisions bring candidates", field="id")
+    if (arm.features is None) == bool(state.features):
+        raise Invalid(
+            f"features must be given for all arms or for none, the others have "
+            f"{'them' if state.features else 'none'}",
+            field="features",
+        )
+    if arm.features is not None:
+        assert state.arm_schema is not None
+        check_columns(state.arm_schema, arm.features, "features")
 
 
 async def remove_arm(engine: Engine, name: str, arm: str) -> dict[str, Any]:
@@ -116,9 +135,11 @@ async def import_rows(engine: Engine, name: str, wanted: ImportRequest) -> dict[
     """Take in rows of another log as a warm start: all of them, or none if one is wrong."""
     live = await lookup(engine, name)
     if live.state.schema is None:
+        first = wanted.rows[0]
         try:
-            await fix_schema(engine, live, wanted.rows[0].context)
-        except ValueError as error:
+            _check_chosen(live.state, first)
+            await fix_schema(engine, live, first.context, [first.features])
+        except (ValueError, Invalid) as error:
             raise Invalid(f"row 1: {error}", field="rows") from error
     await asyncio.to_thread(_check_rows, live.state, wanted.rows)
     now = engine.clock.now()
@@ -131,6 +152,7 @@ async def import_rows(engine: Engine, name: str, wanted: ImportRequest) -> dict[
             {"arm": row.arm, "value": row.value},
             unit=row.unit,
             context=row.context,
+            candidates=None if row.features is None else [row.features],
         )
         for number, row in enumerate(wanted.rows)
     ]
@@ -145,13 +167,24 @@ def _check_rows(state: ExperimentState, rows: list[ImportedRow]) -> None:
     assert schema is not None
     for number, row in enumerate(rows, 1):
         try:
-            if row.arm not in state.arms:
-                raise ValueError(f"arm must be one of {state.arms}, got {row.arm!r}")
+            _check_chosen(state, row)
             if not rule.min <= row.value <= rule.max:
                 raise ValueError(f"value must be from {rule.min:g} to {rule.max:g}, got {row.value:g}")
             schema.encode(row.context)
-        except ValueError as error:
+            if row.features is not None:
+                assert state.arm_schema is not None
+                check_columns(state.arm_schema, row.features, "features")
+        except (ValueError, Invalid) as error:
             raise Invalid(f"row {number}: {error}", field="rows") from error
+
+
+def _check_chosen(state: ExperimentState, row: ImportedRow) -> None:
+    if state.brings and (row.features is None or row.arm is not None):
+        raise ValueError(f"features must be given in the place of arm, {state.name!r} has no arms")
+    if not state.brings and row.arm not in state.arms:
+        raise ValueError(f"arm must be one of {state.arms}, got {row.arm!r}")
+    if not state.brings and row.features is not None:
+        raise ValueError("features must be left out, those of an arm are known")
 
 
 async def erase_unit(engine: Engine, name: str, unit: str) -> dict[str, Any]:
@@ -182,6 +215,11 @@ def _check(experiment: Experiment) -> None:
     arms = [arm.id for arm in experiment.arms]
     if len(set(arms)) != len(arms):
         raise Invalid(f"arms must have distinct ids, got {arms}", field="arms")
+    featured = [arm.features is not None for arm in experiment.arms]
+    if len(set(featured)) > 1:
+        raise Invalid("arms must all have features, or none of them", field="arms")
+    if experiment.arm_columns is not None and not all(featured):
+        raise Invalid("arm_schema must be left out where arms have no features", field="arm_schema")
     if experiment.baseline_arm is not None and experiment.baseline_arm not in arms:
         raise Invalid(
             f"baseline_arm must be one of {arms}, got {experiment.baseline_arm!r}", field="baseline_arm"
@@ -204,10 +242,14 @@ def _check(experiment: Experiment) -> None:
     if own := {"schema", "explore", "arms", "holdout", "baseline"} & given.keys():
         raise Invalid(f"{min(own)} must not stand among the policy's settings", field="policy")
     try:
+        field = "schema"
         if experiment.columns is not None:
             Schema.of(experiment.columns)
+        field = "arm_schema"
+        if experiment.arm_columns is not None:
+            Schema.of(experiment.arm_columns)
     except ValueError as error:
-        raise Invalid(str(error), field="schema") from error
+        raise Invalid(str(error), field=field) from error
     record = Record(
         experiment.name,
         0,
@@ -218,6 +260,10 @@ def _check(experiment: Experiment) -> None:
         "",
     )
     try:
-        ExperimentState(record).make_policy()
+        state = ExperimentState(record)
+    except ValueError as error:
+        raise Invalid(f"features must fit each other: {error}", field="arms") from error
+    try:
+        state.make_policy()
     except (ValueError, TypeError, ImportError) as error:
         raise Invalid(f"policy must be one that can be made: {error}", field="policy") from error

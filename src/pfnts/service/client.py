@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 from urllib.parse import quote
 
 try:
@@ -15,6 +15,7 @@ try:
 except ImportError as error:
     raise ImportError('the client needs httpx; install it with: pip install "pfnts[service]"') from error
 
+Features: TypeAlias = Mapping[str, Any] | Sequence[Any]
 _AGAIN = (429, 502, 503, 504)
 
 
@@ -75,9 +76,21 @@ class Client:
         self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=False)
         self._retries = retries
 
-    def create(self, name: str, arms: Sequence[str], **settings: Any) -> dict[str, Any]:
-        """Begin an experiment; see the documentation of the service for the settings."""
-        body = {"name": name, "arms": [{"id": arm} for arm in arms], **settings}
+    def create(
+        self, name: str, arms: Sequence[str] | Mapping[str, Features], **settings: Any
+    ) -> dict[str, Any]:
+        """Begin an experiment; see the documentation of the service for the settings.
+
+        Parameters
+        ----------
+        name
+            Of the experiment.
+        arms
+            Ids, or ids to features; none of them where every decision brings its own candidates.
+        settings
+            All else.
+        """
+        body = {"name": name, "arms": _listed(arms), **settings}
         return self._call("POST", "/v1/experiments", body)
 
     def experiment(self, name: str) -> dict[str, Any]:
@@ -91,6 +104,7 @@ class Client:
         *,
         unit: str | None = None,
         eligible: Iterable[str] | None = None,
+        candidates: Mapping[str, Features] | None = None,
         id: str | None = None,
     ) -> Served:
         """Ask for an arm.
@@ -105,6 +119,8 @@ class Client:
             Who it is about.
         eligible
             Arms that may be chosen; all when not given.
+        candidates
+            Ids to features of what may be chosen, where the experiment has no arms.
         id
             Names the decision; made up when not given.
         """
@@ -113,6 +129,8 @@ class Client:
             body["unit"] = unit
         if eligible is not None:
             body["eligible"] = list(eligible)
+        if candidates is not None:
+            body["candidates"] = _listed(candidates)
         found = self._call("POST", _address(experiment, "decisions"), body)
         return Served(found.pop("decision_id"), **found)
 
@@ -153,6 +171,12 @@ class Client:
             # Longer each time, and never all clients at once.
             time.sleep(min(0.1 * 2**attempt, 5.0) * random.uniform(0.5, 1.0))
         raise AssertionError("the last attempt returns or raises")
+
+
+def _listed(arms: Sequence[str] | Mapping[str, Features]) -> list[dict[str, Any]]:
+    if isinstance(arms, Mapping):
+        return [{"id": id, "features": features} for id, features in arms.items()]
+    return [{"id": arm} for arm in arms]
 
 
 def _address(*parts: str) -> str:

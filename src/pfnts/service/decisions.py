@@ -39,8 +39,8 @@ async def decide(engine: Engine, name: str, request: DecisionRequest) -> dict[st
     asked = _Asked(live, request, request.decision_id or uuid.uuid4().hex)
     if asked.id in live.state.decisions:
         return await _repeated(engine, asked)
-    _check_eligible(live, request)
-    await _check_context(engine, live, request.context)
+    check_choice(live, request)
+    await _check_columns(engine, live, request)
     draft = await _draft(engine, asked)
     [record] = await write(engine, [draft])
     if record is None:
@@ -145,6 +145,7 @@ async def _repeated(engine: Engine, asked: _Asked) -> dict[str, Any]:
             "unit": record.unit,
             "context": record.context,
             "eligible": record.data["event"]["eligible"],
+            "candidates": _candidates(record),
         }
         raise Conflict(
             f"decision_id must be new for a new request, {asked.id!r} was asked with another one",
@@ -154,7 +155,36 @@ async def _repeated(engine: Engine, asked: _Asked) -> dict[str, Any]:
     return drafts.answer(record)
 
 
-def _check_eligible(live: LiveExperiment, request: DecisionRequest) -> None:
+def _candidates(record: Record) -> list[dict[str, Any]] | None:
+    names = record.data.get("candidates")
+    if names is None:
+        return None
+    if record.candidates is None:  # they were erased
+        return [{"id": id} for id in names]
+    return [{"id": id, "features": features} for id, features in zip(names, record.candidates, strict=True)]
+
+
+def check_choice(live: LiveExperiment, request: DecisionRequest) -> None:
+    """Complain about a request that leaves nothing to choose, or has a choice that the experiment has not."""
+    if live.state.brings:
+        ids = [candidate.id for candidate in request.candidates or ()]
+        if not ids or len(set(ids)) < len(ids):
+            raise Invalid(
+                f"candidates must be given, with distinct ids, since {live.name!r} has no arms of its own, "
+                f"got {'two of one id' if ids else 'none'}",
+                field="candidates",
+            )
+        if request.eligible is not None:
+            raise Invalid(
+                "eligible must be left out where there are candidates; leave out those that are not",
+                field="eligible",
+            )
+        return
+    if request.candidates is not None:
+        raise Invalid(
+            f"candidates must be left out, {live.name!r} has arms of its own; choose among them by eligible",
+            field="candidates",
+        )
     arms = live.state.arms
     unknown = [arm for arm in request.eligible or () if arm not in arms and arm not in live.state.removed]
     if unknown:
@@ -164,23 +194,46 @@ def _check_eligible(live: LiveExperiment, request: DecisionRequest) -> None:
     drafts.eligible_arms(arms, request)
 
 
-async def _check_context(engine: Engine, live: LiveExperiment, context: Any) -> None:
-    """Check a context against the schema; the first one of all brings the schema about."""
+async def _check_columns(engine: Engine, live: LiveExperiment, request: DecisionRequest) -> None:
+    """Check context and candidates against the schemas; the first ones of all bring these about."""
+    if live.state.schema is None:
+        await fix_schema(engine, live, request.context, request.offered)
+    assert live.state.schema is not None
+    check_columns(live.state.schema, request.context, "context")
+    if request.offered is not None:
+        assert live.state.arm_schema is not None
+        check_columns(live.state.arm_schema, request.offered, "candidates")
+
+
+def check_columns(schema: Schema, values: Any, field: str) -> None:
+    """Complain about a context, or features, that do not fit a schema."""
     try:
-        if live.state.schema is None:
-            await fix_schema(engine, live, context)
-        assert live.state.schema is not None
-        live.state.schema.encode(context)
+        schema.encode(values)
     except ValueError as error:
-        raise Invalid(str(error), field="context") from error
+        # The rules are those of contexts, and so are their words.
+        words = str(error) if field == "context" else str(error).replace("context", "features")
+        raise Invalid(words, field=field) from error
 
 
-async def fix_schema(engine: Engine, live: LiveExperiment, context: Any) -> None:
+async def fix_schema(
+    engine: Engine, live: LiveExperiment, context: Any, offered: list[Any] | None = None
+) -> None:
     """Write down what the columns are, as inferred from the first context; all after it must have them."""
-    text = Schema.infer(context).to_json()
-    await write(engine, [Draft(live.name, "schema", "schema", engine.clock.now(), {"schema": text})])
+    schema = live.state.declared or _inferred(context, "context")
+    check_columns(schema, context, "context")
+    data = {"schema": schema.to_json()}
+    if live.state.brings:
+        data["arm_schema"] = (live.state.arm_schema or _inferred(offered, "candidates")).to_json()
+    await write(engine, [Draft(live.name, "schema", "schema", engine.clock.now(), data)])
     await _unblocked(live.follow)
     await wait_for_model(live)
+
+
+def _inferred(values: Any, field: str) -> Schema:
+    try:
+        return Schema.infer(values)
+    except ValueError as error:
+        raise Invalid(str(error), field=field) from error
 
 
 async def wait_for_model(live: LiveExperiment, *, seconds: float = 2.0) -> None:

@@ -89,7 +89,8 @@ class Shop:
             SHOP,
             ARMS,
             schema=COLUMNS,
-            policy={"name": "pfn-ts", "settings": {"backbone": "linear"}},
+            # Quick, and each arm has its own model: who gets what depends on the visitor.
+            policy={"name": "pfn-ts", "settings": {"backbone": "linear", "encoding": "disjoint"}},
             holdout=0.1,
             explore=0.03,
             reward={"wait": self._late * 1.5, "min": 0, "max": 1},

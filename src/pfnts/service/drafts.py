@@ -15,7 +15,7 @@ from pfnts.events.event import to_dict
 from pfnts.policies.decision import Decision
 from pfnts.service.clock import iso
 from pfnts.service.errors import Invalid
-from pfnts.service.experiment import ExperimentState
+from pfnts.service.experiment import ExperimentState, served
 from pfnts.service.schemas import DecisionRequest
 from pfnts.service.store import Draft, Record
 from pfnts.service.store.base import dumps
@@ -52,6 +52,8 @@ class Seal:
     def request(self, experiment: str, request: DecisionRequest) -> str:
         """Hash of what was asked, to tell a repeated request from another one under the same id."""
         asked = request.model_dump(mode="json", exclude={"decision_id"})
+        if request.candidates is None:
+            del asked["candidates"]  # as before there were any: hashes in the log stay good
         return self.digest("request", experiment, dumps(asked, canonical=True)).hex()[:32]
 
     def held_out(self, state: ExperimentState, request: DecisionRequest, id: str) -> bool:
@@ -75,10 +77,16 @@ def eligible_arms(arms: list[str], request: DecisionRequest) -> list[str]:
 def fallback(
     state: ExperimentState, request: DecisionRequest, id: str, *, reason: str, rng: Generator
 ) -> Decided:
-    """The baseline arm, for sure; where it is not eligible, any eligible arm, each alike."""
+    """The baseline arm, for sure; where it is not eligible, any eligible arm, each alike.
+
+    Among candidates, the first is the baseline.
+    """
+    if request.candidates is not None:
+        chances: dict[str | int, float] = {place: 0.0 for place in range(len(request.candidates))}
+        return Decided(id, request.context, 0, chances | {0: 1.0}, reason)
     arms = state.arms
     allowed = eligible_arms(arms, request)
-    if state.baseline in allowed:
+    if state.baseline is not None and state.baseline in allowed:
         arm, shares = state.baseline, dict.fromkeys([state.baseline], 1.0)
     else:
         arm = allowed[int(rng.integers(len(allowed)))]
@@ -103,6 +111,7 @@ def decided(
     """The entry of a decision; ``shadow`` is what the model would have done."""
     values = to_dict(event)
     context = values.pop("context")
+    values.pop("candidates", None)
     data: dict[str, Any] = {
         "event": values,
         "model": model,
@@ -110,37 +119,56 @@ def decided(
         "group": group,
         "request": seal.request(state.name, request),
     }
+    if request.candidates is not None:
+        data["candidates"] = [candidate.id for candidate in request.candidates]
     if shadow is not None:
         proposed = to_dict(shadow)
         data["shadow"] = {name: proposed[name] for name in ("arm", "propensities", "reason")}
     if decision is not None and decision.posterior is not None and len(decision.arms) <= _SHOWN_ARMS:
-        data["posterior"] = posterior_of(decision, digits=6)
-    return Draft(state.name, "decided", event.id, time, data, unit=request.unit, context=context)
+        data["posterior"] = posterior_of(decision, names=data.get("candidates"), digits=6)
+    return Draft(
+        state.name,
+        "decided",
+        event.id,
+        time,
+        data,
+        unit=request.unit,
+        context=context,
+        candidates=request.offered,
+    )
 
 
-def posterior_of(decision: Decision, *, digits: int = 17) -> list[dict[str, Any]]:
-    """Mean and 95 % interval of each arm's mean reward; None where there is no finite one."""
+def posterior_of(
+    decision: Decision, *, names: list[str] | None = None, digits: int = 17
+) -> list[dict[str, Any]]:
+    """Mean and 95 % interval of each arm's mean reward; None where there is no finite one.
+
+    Of many arms only those of the shortlist have a posterior. Candidates are called by their ``names``.
+    """
     posterior = decision.posterior
     assert posterior is not None
     low, high = posterior.interval(0.95)
+    arms = names or decision.arms
+    if decision.shortlist is not None:
+        arms = [arms[place] for place in decision.shortlist]
 
     def plain(value: float) -> float | None:
         return float(f"{value:.{digits}g}") if math.isfinite(value) else None
 
     return [
         {"arm": arm, "mean": plain(mean), "low": plain(below), "high": plain(above)}
-        for arm, mean, below, above in zip(decision.arms, posterior.mean, low, high, strict=True)
+        for arm, mean, below, above in zip(arms, posterior.mean, low, high, strict=True)
     ]
 
 
 def answer(record: Record) -> dict[str, Any]:
     """What a client is told of a decision, now and whenever it asks again."""
-    event = record.data["event"]
+    arm, propensities = served(record.data)
     return {
         "decision_id": record.id,
-        "arm": event["arm"],
-        "propensities": dict(event["propensities"]),
-        "reason": event["reason"],
+        "arm": arm,
+        "propensities": propensities,
+        "reason": record.data["event"]["reason"],
         "model": record.data["model"],
         "reward_deadline": iso(record.data["deadline"]),
     }

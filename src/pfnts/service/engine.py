@@ -23,6 +23,7 @@ from pfnts.service.store import FencedError, Record, Store, StoreUnavailableErro
 from pfnts.service.writer import Health, Writer
 
 log = logging.getLogger("pfnts.service")
+_VERSION = pfnts.__version__  # looked up once: it is read from the installed package's files
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Engine:
         self.replica = f"{socket.gethostname()}-{secrets.token_hex(3)}"
         self.streams = 0
         """Streams of events that are open."""
+        self.exports = 0
+        """Exports that are being made."""
         self.draining = False
         """Whether the end has come: streams should close."""
         self.ready = False
@@ -132,7 +135,7 @@ class Engine:
         return {
             "position": -1 if version is None else version.position,
             "fingerprint": "" if version is None else version.fingerprint,
-            "version": pfnts.__version__,
+            "version": _VERSION,
         }
 
     def why_not_ready(self) -> list[str]:
@@ -231,7 +234,11 @@ class Engine:
         if self.ready and not self.store.many and self._all_shown:
             return
         self._all_shown = True
+        before = {name: live.state.position for name, live in self.experiments.items()}
         heads = self.store.experiments()
+        for name, position in before.items():
+            if heads.get(name, -1) < position:
+                self._forget(name, heads.get(name, -1), position)
         for name, head in heads.items():
             live = self._known(name)
             if live is None:
@@ -247,6 +254,18 @@ class Engine:
             self.ready = all(
                 live.reached(self._goals.get(name, -1)) for name, live in self.experiments.items()
             )
+
+    def _forget(self, name: str, head: int, position: int) -> None:
+        """Drop an experiment whose log is shorter than it was: a backup was restored, or a standby took over.
+
+        What it says now is the truth, and is read anew.
+        """
+        log.warning(
+            "the log of %r ends at position %d, and ended at %d or later before", name, head, position
+        )
+        with self._lock:
+            del self._experiments[name]
+        self.ready, self._goals = False, {}  # until it has learned what is there now
 
     def _take_lead(self) -> None:
         self.epoch = self.store.lead(self.replica, seconds=self.limits.lease)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts import Schema
-from pfnts.ope import Log, snips
+from pfnts.ope import Estimate, Log, snips
 from pfnts.service.experiment import ExperimentState, Made
 from pfnts.service.lift import lift
 from pfnts.service.live import LiveExperiment
@@ -19,7 +19,8 @@ from pfnts.service.store import Record, Store
 _ROWS = 5000
 _FRESH = 10.0
 _FEWEST = 20
-"""Rewards of an arm without which nothing is said about it."""
+"""Rewards of an arm, as if of equal weight, without which nothing is said about it."""
+_Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,31 @@ def single_arms(rows: list[_Row], arms: list[str], *, low: float, high: float) -
     )
     found = {}
     for number, arm in enumerate(arms):
-        paid = log.rewards[log.actions == number]
-        if len(paid) >= _FEWEST and np.ptp(paid) > 0:  # rewards all alike do not say how much they vary
+        chosen = log.actions == number
+        paid, weights = log.rewards[chosen], 1 / np.array(chances)[chosen]
+        # A few decisions that were unlikely may outweigh all others: so many of equal weight say as much.
+        worth = weights.sum() ** 2 / (weights**2).sum() if len(paid) else 0.0
+        if worth >= _FEWEST and np.ptp(paid) > 0:  # rewards all alike do not say how much they vary
             estimate = snips(log, np.tile(np.eye(len(arms))[number], (log.rounds, 1)))
             below, above = estimate.interval(0.95)
+            if np.isin(paid, (low, high)).all():
+                below, above = _wilson(estimate, low, high, most=float(worth))
             found[arm] = {"mean": estimate.value, "low": max(below, low), "high": min(above, high)}
     return found
+
+
+def _wilson(estimate: Estimate, low: float, high: float, *, most: float) -> tuple[float, float]:
+    """Wilson's 95 % interval for rewards that are ``low`` or ``high``: it holds though one of them is rare.
+
+    The number of rewards is that of independent ones of equal weight with the same standard error, at most
+    ``most``.
+    """
+    p = (estimate.value - low) / (high - low)
+    n = min(p * (1 - p) / (estimate.standard_error / (high - low)) ** 2, most)
+    centre, share = p + _Z**2 / (2 * n), 1 / (1 + _Z**2 / n)
+    reach = _Z * np.sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
+    below, above = share * (centre - reach), share * (centre + reach)
+    return low + below * (high - low), low + above * (high - low)
 
 
 def _encoded(schema: Schema, contexts: list[Any]) -> NDArray[np.float64]:

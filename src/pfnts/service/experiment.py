@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pfnts import policies
+from pfnts.arms import Features
 from pfnts.contexts import Schema
 from pfnts.events import ArmAdded, ArmRemoved, Event, Observed, Rewarded, from_dict
 from pfnts.policies import Policy
@@ -19,6 +20,8 @@ from pfnts.service.store.base import ADMINISTRATIVE, Record
 
 _RECENT = 50
 _PASSED_OVER = 5000
+CANDIDATES = "candidates"
+"""What candidates are counted as, in the place of an arm."""
 
 
 @dataclass(slots=True)
@@ -57,8 +60,15 @@ class ExperimentState:
         self.holdout = self.settings.holdout
         self.arms: list[str] = [arm.id for arm in self.settings.arms]
         self.removed: set[str] = set()
-        self.baseline = self.settings.baseline_arm or self.arms[0]
-        self.schema = None if self.settings.columns is None else Schema.of(self.settings.columns)
+        self.ever = tuple(self.arms)
+        """All arms there ever were, in the order in which they came."""
+        self.features = {arm.id: arm.features for arm in self.settings.arms if arm.features is not None}
+        """Those of each arm there ever was; empty where arms have none."""
+        self.baseline = self.settings.baseline_arm or next(iter(self.arms), None)
+        """None where decisions bring candidates, the first of which it is."""
+        self.arm_schema = self._first_arm_schema()
+        self.schema = None if self.arm_schema is None and not self.arms else self.declared
+        """What the columns of a context are; None before all columns, those of candidates too, are known."""
         self.revision = 0
         """Administrative entries so far."""
         self.position = -1
@@ -72,6 +82,21 @@ class ExperimentState:
         self._waiting: list[tuple[float, str]] = []
         self._withheld: list[Event] = []
         self._chain = hashlib.sha256()
+
+    @property
+    def declared(self) -> Schema | None:
+        """What the experiment said about its columns in the beginning."""
+        return None if self.settings.columns is None else Schema.of(self.settings.columns)
+
+    def _first_arm_schema(self) -> Schema | None:
+        if self.settings.arm_columns is not None:
+            return Schema.of(self.settings.arm_columns)
+        return Schema.infer(list(self.features.values())) if self.features else None
+
+    @property
+    def brings(self) -> bool:
+        """Whether every decision brings its own candidates."""
+        return not self.settings.arms
 
     @property
     def fingerprint(self) -> str:
@@ -89,12 +114,12 @@ class ExperimentState:
         options: dict[str, Any] = dict(choice.settings)
         if choice.name != "uniform":
             options["explore"] = self.settings.explore
-        return policies.make(
-            choice.name,
-            arms=[arm.id for arm in self.settings.arms],
-            schema=self.schema,
-            **options,
-        )
+        first = [arm.id for arm in self.settings.arms]
+        arms: Any = {arm: self.features[arm] for arm in first} if self.features else first or None
+        by_features = choice.name == "pfn-ts" and options.get("encoding", "features") == "features"
+        if self.arm_schema is not None and by_features:
+            options["encoding"] = Features(schema=self.arm_schema)
+        return policies.make(choice.name, arms=arms, schema=self.schema, **options)
 
     def due(self, now: float, *, limit: int) -> list[str]:
         """Ids of decisions whose time is over, at most so many; they stay here until they are settled."""
@@ -131,6 +156,8 @@ class ExperimentState:
 
     def _schema(self, record: Record) -> list[Event]:
         self.schema = Schema.from_json(record.data["schema"])
+        if "arm_schema" in record.data:
+            self.arm_schema = Schema.from_json(record.data["arm_schema"])
         return []
 
     def _changed(self, record: Record) -> list[Event]:
@@ -143,8 +170,12 @@ class ExperimentState:
         return events
 
     def _arm_added(self, record: Record) -> list[Event]:
+        features = record.data.get("features")
+        if features is not None:
+            self.features = {**self.features, record.id: features}
         self.arms = [*self.arms, record.id]  # others look at the list without waiting
-        return [ArmAdded(record.id)]
+        self.ever = (*self.ever, record.id)
+        return [ArmAdded(record.id, features)]
 
     def _arm_removed(self, record: Record) -> list[Event]:
         if record.id not in self.arms:
@@ -155,17 +186,17 @@ class ExperimentState:
 
     def _decided(self, record: Record) -> list[Event]:
         data = record.data
-        arm = data["event"]["arm"]
+        arm, shares = served(data)
         made = Made(record.position, record.time, data["deadline"], arm, data["group"])
         # A decision whose context was erased, or whose arm was removed just before, teaches nothing.
-        made.learnable = record.context is not None and arm in self.arms
+        made.learnable = record.context is not None and (self.brings or arm in self.arms)
         made.held_out = self.holdout if self.mode in ("online", "frozen") else None
         self.decisions[record.id] = made
         heapq.heappush(self._waiting, (made.deadline, record.id))
         self.reasons[data["event"]["reason"]] += 1
-        cell = self.series.at(record.time, arm)
+        cell = self.series.at(record.time, self._shown(arm))
         cell.decisions += 1
-        cell.entropy += entropy([share for _, share in data["event"]["propensities"]])
+        cell.entropy += entropy(list(shares.values()))
         self.groups.setdefault(made.group, Cell()).decisions += 1
         self.recent.append(record)
         return [self._for_policy(record)] if made.learnable else []
@@ -175,6 +206,10 @@ class ExperimentState:
 
         Another arm may have been added or removed after the model answered and before that was stored.
         """
+        if record.candidates is not None:
+            return from_dict(
+                {**record.data["event"], "context": record.context, "candidates": record.candidates}
+            )
         event, shares = record.data["event"], dict(record.data["event"]["propensities"])
         eligible = event["eligible"]
         if shares.keys() != set(self.arms) or eligible is not None:
@@ -191,7 +226,7 @@ class ExperimentState:
         self.counts[made.settled] += 1
         if made.value is None:
             return []
-        for cell in (self.series.at(made.time, made.arm), self.groups[made.group]):
+        for cell in (self.series.at(made.time, self._shown(made.arm)), self.groups[made.group]):
             cell.rewards += 1
             cell.total += made.value
             cell.squares += made.value**2
@@ -201,19 +236,45 @@ class ExperimentState:
         return []
 
     def _observed(self, record: Record) -> list[Event]:
-        if record.context is None or record.data["arm"] not in self.arms:
+        arm, value = record.data["arm"], record.data["value"]
+        if record.context is None or (arm not in self.arms and not self.brings):
             return []
-        data = record.data
-        return self._taught([Observed(record.context, data["arm"], data["value"], imported=True)])
+        features = None if record.candidates is None else record.candidates[0]
+        return self._taught([Observed(record.context, arm, value, imported=True, features=features)])
 
     def _erased(self, record: Record) -> list[Event]:  # noqa: ARG002
         return []
+
+    def _shown(self, arm: str) -> str:
+        """Under which name an arm is counted: candidates come once, and are counted together."""
+        return CANDIDATES if self.brings else arm
 
     def _taught(self, events: list[Event]) -> list[Event]:
         if self.learns:
             return events
         self._withheld += events
         return []
+
+
+def served(data: dict[str, Any], of: str = "event") -> tuple[str, dict[str, float]]:
+    """Arm and propensities of a decision by their ids; a policy's log has candidates by their positions.
+
+    Parameters
+    ----------
+    data
+        Of the decision's record.
+    of
+        "event", or "shadow" for what the model would have done.
+
+    Examples
+    --------
+    >>> served({"event": {"arm": 1, "propensities": [[0, 0.2], [1, 0.8]]}, "candidates": ["x", "y"]})
+    ('y', {'x': 0.2, 'y': 0.8})
+    """
+    names, event = data.get("candidates"), data[of]
+    if names is None:
+        return event["arm"], dict(event["propensities"])
+    return names[event["arm"]], {names[place]: share for place, share in event["propensities"]}
 
 
 def entropy(shares: list[float]) -> float:

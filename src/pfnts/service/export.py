@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from pfnts.contexts import Schema
 from pfnts.service.clock import iso
-from pfnts.service.experiment import ExperimentState
+from pfnts.service.experiment import ExperimentState, served
 from pfnts.service.store import Record, Store
+from pfnts.service.store.base import Context
 
 Group = Literal["policy", "holdout", "baseline", "all"]
 _PAGE = 1000
@@ -28,7 +31,8 @@ def rows(store: Store, state: ExperimentState, *, group: Group = "policy") -> It
     group
         Whose decisions: those of the policy, of the holdout, of the baseline by the mode, or all.
     """
-    names, arms, features = columns(state), _arms(state), _features(state)  # arms may come while it goes on
+    names, arms = columns(state), _arms(state)  # arms may come while it goes on
+    features, offered = _names(state.schema), _names(state.arm_schema if state.brings else None)
     after = -1
     while records := store.read(state.name, after, limit=_PAGE):
         after = records[-1].position
@@ -37,20 +41,32 @@ def rows(store: Store, state: ExperimentState, *, group: Group = "policy") -> It
             if made is None or made.value is None or record.context is None:
                 continue
             if group in ("all", made.group):
-                yield dict(zip(names, _values(record, made.value, arms, features), strict=True))
+                values = (
+                    *_happened(record, made.value, arms),
+                    *_known(record.context, features),
+                    *_chosen(record, offered),
+                )
+                yield dict(zip(names, values, strict=True))
         if after >= state.position:
             break
 
 
 def columns(state: ExperimentState) -> list[str]:
-    """Names of the columns: what happened, a propensity for each arm there ever was, the context."""
-    head = ["decision_id", "time", "unit", "arm", "reward", "propensity", "reason"]
-    return [*head, *(f"p.{arm}" for arm in _arms(state)), *(f"context.{name}" for name in _features(state))]
+    """Names of the columns: what happened, a propensity for each arm there ever was, the context.
+
+    Where decisions bring candidates: the features of the one that was chosen, in the place of propensities.
+    """
+    return [
+        *("decision_id", "time", "unit", "arm", "reward", "propensity", "reason"),
+        *(f"p.{arm}" for arm in _arms(state)),
+        *(f"context.{name}" for name in _names(state.schema)),
+        *(f"arm.{name}" for name in _names(state.arm_schema if state.brings else None)),
+    ]
 
 
 def command(state: ExperimentState, file: str) -> str:
     """The call of ``pfnts ope`` that reads the file."""
-    context = "".join(f" --context 'context.{name}'" for name in _features(state))
+    context = "".join(f" --context {shlex.quote(f'context.{name}')}" for name in _names(state.schema))
     roles = "--action arm --reward reward --propensity propensity --cluster unit --time time"
     return f"pfnts ope {file} {roles}{context}"
 
@@ -84,19 +100,22 @@ def _arms(state: ExperimentState) -> list[str]:
     return [*state.arms, *sorted(state.removed)]
 
 
-def _features(state: ExperimentState) -> list[str]:
-    return [] if state.schema is None else [column.name for column in state.schema.columns]
+def _names(schema: Schema | None) -> list[str]:
+    return [] if schema is None else [column.name for column in schema.columns]
 
 
-def _values(record: Record, value: float, arms: list[str], features: list[str]) -> Iterator[Any]:
-    event, context = record.data["event"], record.context
-    shares = dict(event["propensities"])
+def _happened(record: Record, value: float, arms: list[str]) -> Iterator[Any]:
+    arm, shares = served(record.data)
     # Decisions about nobody are independent of all others.
     unit = record.unit if record.unit is not None else f"decision {record.id}"
-    yield from (record.id, iso(record.time), unit, event["arm"], value, shares[event["arm"]], event["reason"])
+    yield from (record.id, iso(record.time), unit, arm, value, shares[arm], record.data["event"]["reason"])
     yield from (shares.get(arm, 0.0) for arm in arms)
-    assert context is not None
-    if isinstance(context, list):
-        yield from context
-    else:
-        yield from (context[name] for name in features)
+
+
+def _known(values: Context, names: list[str]) -> Iterator[Any]:
+    yield from values if isinstance(values, list) else (values[name] for name in names)
+
+
+def _chosen(record: Record, names: list[str]) -> Iterator[Any]:
+    if record.candidates is not None:
+        yield from _known(record.candidates[record.data["event"]["arm"]], names)

@@ -134,13 +134,17 @@ def _propose(version: Version, job: Job) -> Proposal | None:
     """Ask about one context; None where the model knows none of the arms, or fails."""
     policy = version.policy
     try:
-        arms = job.live.state.arms
+        arms, offered = job.live.state.arms, job.request.offered
         allowed = arms if job.request.eligible is None else set(arms).intersection(job.request.eligible)
         mask = np.array([arm in allowed for arm in policy.arms])
-        if not mask.any():
+        if not mask.any() and offered is None:
             return None
         decision, event = policy.propose(
-            job.request.context, rng=job.rng, eligible=None if mask.all() else mask, id=job.id
+            job.request.context,
+            rng=job.rng,
+            eligible=None if mask.all() else mask,
+            id=job.id,
+            candidates=offered,
         )
     except Exception:
         log.exception("the model of %r failed; the baseline arm is served", job.live.name)

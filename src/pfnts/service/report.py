@@ -8,10 +8,11 @@ from typing import Any
 
 from pfnts.service.clock import iso
 from pfnts.service.engine import Engine
-from pfnts.service.experiment import ExperimentState
+from pfnts.service.experiment import CANDIDATES, ExperimentState, served
 from pfnts.service.live import LiveExperiment
 from pfnts.service.series import Cell
 from pfnts.service.store import Record
+from pfnts.service.store.base import Context
 
 _Z = 1.959963984540054
 
@@ -38,7 +39,8 @@ def report(engine: Engine, live: LiveExperiment) -> dict[str, Any]:
                 "pending": len(state.decisions) - state.counts["settled"],
             },
             "reasons": dict(state.reasons),
-            "arms": [_arm(state, arm, steps, total) for arm in (*state.arms, *sorted(state.removed))],
+            "brings_candidates": state.brings,
+            "arms": [_arm(state, arm, steps, total) for arm in _shown(state)],
             "groups": {name: _mean(cell, state) for name, cell in state.groups.items()},
             "series": {"width": state.series.width, "steps": steps},
             "model": {
@@ -56,6 +58,10 @@ def report(engine: Engine, live: LiveExperiment) -> dict[str, Any]:
         }
 
 
+def _shown(state: ExperimentState) -> list[str]:
+    return [CANDIDATES] if state.brings else [*state.arms, *sorted(state.removed)]
+
+
 def _arm(state: ExperimentState, arm: str, steps: list[dict[str, Any]], total: int) -> dict[str, Any]:
     whole = Cell()
     for step in steps:
@@ -63,7 +69,9 @@ def _arm(state: ExperimentState, arm: str, steps: list[dict[str, Any]], total: i
             whole.add(Cell(**step["arms"][arm]))
     return {
         "id": arm,
-        "live": arm in state.arms,
+        "number": 0 if state.brings else state.ever.index(arm),
+        "features": state.features.get(arm),
+        "live": arm in state.arms or state.brings,
         "decisions": whole.decisions,
         "share": whole.decisions / total if total else 0.0,
         **_mean(whole, state),
@@ -86,19 +94,32 @@ def _mean(cell: Cell, state: ExperimentState) -> dict[str, Any]:
     return found
 
 
+def _features(record: Record, state: ExperimentState, arm: str) -> Context | None:
+    """What is known of the arm, or of the candidate, that was served."""
+    if record.candidates is not None:
+        place: int = record.data["event"]["arm"]
+        return record.candidates[place]
+    return state.features.get(arm)
+
+
 def _decision(record: Record, state: ExperimentState) -> dict[str, Any]:
     made = state.decisions[record.id]
-    event = record.data["event"]
+    arm, propensities = served(record.data)
+    shadow = record.data.get("shadow")
+    if shadow is not None:
+        chosen, chances = served(record.data, "shadow")
+        shadow = shadow | {"arm": chosen, "propensities": chances}
     return {
         "decision_id": record.id,
         "time": iso(record.time),
         "unit": record.unit,
         "context": record.context,
-        "arm": event["arm"],
-        "reason": event["reason"],
-        "propensities": dict(event["propensities"]),
+        "features": _features(record, state, arm),
+        "arm": arm,
+        "reason": record.data["event"]["reason"],
+        "propensities": propensities,
         "posterior": record.data.get("posterior"),
-        "shadow": record.data.get("shadow"),
+        "shadow": shadow,
         "settled": made.settled,
         "reward": made.value,
         "position": record.data["model"]["position"],

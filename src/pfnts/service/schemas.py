@@ -87,6 +87,10 @@ Context = Annotated[
     ),
 ]
 Kind = Literal["numeric", "boolean", "date", "categorical"]
+Columns = Annotated[
+    dict[Label, Kind | Annotated[list[Label], Field(min_length=1, max_length=1000)]],
+    Field(min_length=1, max_length=MOST_COLUMNS),
+]
 Mode = Literal["online", "shadow", "log_only", "frozen"]
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 
@@ -99,6 +103,14 @@ class Arm(_Strict):
     """Something that can be chosen."""
 
     id: Label
+    features: Context | None = None
+    """What is known of it, by name or by position; all arms of an experiment have features, or none has."""
+
+
+class Candidate(Arm):
+    """Something that can be chosen in one decision."""
+
+    features: Context
 
 
 class RewardRule(_Strict):
@@ -125,15 +137,12 @@ class Experiment(_Strict):
     """Everything that an experiment begins with."""
 
     name: Name
-    arms: Annotated[list[Arm], Field(min_length=1, max_length=1000)]
-    columns: (
-        Annotated[
-            dict[Label, Kind | Annotated[list[Label], Field(min_length=1, max_length=1000)]],
-            Field(min_length=1, max_length=MOST_COLUMNS),
-        ]
-        | None
-    ) = Field(default=None, alias="schema")
+    arms: Annotated[list[Arm], Field(max_length=1000)]
+    """What can be chosen; empty where every decision brings its own candidates."""
+    columns: Columns | None = Field(default=None, alias="schema")
     """What the columns of a context are; taken from the first context when left out."""
+    arm_columns: Columns | None = Field(default=None, alias="arm_schema")
+    """What the features are; taken from the first arms or candidates when left out."""
     policy: PolicyChoice = PolicyChoice()
     reward: RewardRule = RewardRule()
     mode: Mode = "online"
@@ -163,6 +172,13 @@ class DecisionRequest(_Strict):
     context: Context
     eligible: Annotated[list[Label], Field(min_length=1, max_length=1000)] | None = None
     """Arms that may be chosen; all when left out."""
+    candidates: Annotated[list[Candidate], Field(min_length=1, max_length=1000)] | None = None
+    """What may be chosen, where the experiment has no arms; the first is the baseline."""
+
+    @property
+    def offered(self) -> list[Any] | None:
+        """Features of the candidates."""
+        return None if self.candidates is None else [candidate.features for candidate in self.candidates]
 
 
 class RewardRequest(_Strict):
@@ -191,10 +207,12 @@ class RewardBatch(_Strict):
 
 
 class ImportedRow(_Strict):
-    """A context, the arm it got, and what that paid."""
+    """A context, the arm (or the features of the candidate) it got, and what that paid."""
 
     context: Context
-    arm: Label
+    arm: Label | None = None
+    features: Context | None = None
+    """Those of the candidate that was chosen, where the experiment has no arms."""
     value: Number
     unit: Unit | None = None
     """Who it is about, for erasure."""

@@ -53,7 +53,9 @@ export function lines(series, { width: W = 520, low = null, high = null, label =
   const xs = points.map((p) => p.x);
   let [x0, x1] = [Math.min(...xs), Math.max(...xs)];
   if (x0 === x1) { x0 -= 1; x1 += 1; }
-  const ys = points.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]);
+  // The first quarter rests on few rewards: its wide bands may be cut off, and squeeze nothing.
+  const late = points.filter((p) => p.x >= x0 + (x1 - x0) / 4);
+  const ys = late.flatMap((p) => [p.y, p.low ?? p.y, p.high ?? p.y]);
   let y0 = low ?? Math.min(...ys), y1 = high ?? Math.max(...ys);
   if (y0 === y1) { y0 -= 0.5; y1 += 0.5; }
   const sx = (x) => LEFT + ((x - x0) / (x1 - x0)) * (W - LEFT - RIGHT);

@@ -100,11 +100,11 @@ async function refresh() {
   charts(report);
   operation(report);
   decisions(report);
-  form(experiment, report.recent[0]?.context);
+  form(experiment, report);
 }
 
 function colour(report) {
-  state.colours = new Map(report.arms.map((arm, k) => [arm.id, Math.min(k, SHOWN)]));
+  state.colours = new Map(report.arms.map((arm) => [arm.id, Math.min(arm.number, SHOWN)]));
 }
 const colourOf = (arm) => state.colours.get(arm) ?? SHOWN;
 
@@ -114,7 +114,7 @@ function title(report, experiment) {
   const alone = Object.entries(report.single_arms).sort(([, a], [, b]) => b.mean - a.mean);
   const clear = alone.length === experiment.arms.length && alone.length > 1 && alone[0][1].low > Math.max(...alone.slice(1).map(([, one]) => one.high));
   const lift = report.lift;
-  const parts = [`${experiment.policy.name}, ${experiment.arms.length} arms`];
+  const parts = [`${experiment.policy.name}, ${report.brings_candidates ? "candidates of each decision" : `${experiment.arms.length} arms`}`];
   if (lift && lift.low > 0) parts.push(`the policy earns ${relative(lift)} more than the holdout`);
   else if (lift && lift.high < 0) parts.push(`the policy earns ${relative(lift)} less than the holdout`);
   else if (lift) parts.push("no difference from the holdout can be told yet");
@@ -186,6 +186,7 @@ function arms(report) {
     const name = make("td", { title: arm.id }, make("i", { class: `dot k${colourOf(arm.id)}` }), arm.id);
     if (arm.id === report.baseline_arm) name.append(make("span", { class: "tag" }, "baseline"));
     if (!arm.live) name.append(make("span", { class: "tag" }, "removed"));
+    if (arm.features) name.append(make("small", { title: written(arm.features) }, written(arm.features)));
     const plot = make("td", { class: "optional" });
     const own = alone[arm.id];
     if (own) {
@@ -199,7 +200,7 @@ function arms(report) {
     return make("tr", { class: arm.live ? "" : "gone" }, name,
       make("td", {}, percent(arm.share)), make("td", { class: "optional" }, arm.decisions.toLocaleString("en")),
       make("td", { class: "optional" }, short(arm.mean), make("small", {}, range(arm))),
-      make("td", {}, own ? short(own.mean) : "–", make("small", {}, arm.live ? range(own) : "")), plot, make("td", {}, arm.live && arm.id !== report.baseline_arm ? remover(arm.id) : ""));
+      make("td", {}, own ? short(own.mean) : "–", make("small", {}, arm.live ? range(own) : "")), plot, make("td", {}, arm.live && arm.id !== report.baseline_arm && !report.brings_candidates ? remover(arm.id) : ""));
   });
   at("arms").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
 }
@@ -285,7 +286,7 @@ function operation(report) {
     ["Missing (no reward in time)", rewards.missing], ["Late (came after the wait)", rewards.late], ["Awaited", rewards.pending],
     ...Object.entries(reasons).map(([reason, n]) => [`Decided by ${reason}`, n]),
     ["Latency p50 / p95 / p99", latency ? ["p50", "p95", "p99"].map((p) => `${(1000 * latency[p]).toFixed(0)}`).join(" / ") + " ms" : "–"],
-    ["Model is behind the log by", `${report.model.lag} records`],
+    ["Model is behind the log by", `${report.model.lag} ${report.model.lag === 1 ? "record" : "records"}`],
     ["Refused for overload (429)", report.requests["429"] || 0],
     ["Refused for the store (503)", report.requests["503"] || 0],
     ["This process", `${report.replica}${report.leads ? ", leads" : ""}`],
@@ -311,8 +312,16 @@ function decisions(report) {
   at("decisions").replaceChildren(...(rows.length ? rows : [make("p", { class: "quiet" }, "Nothing yet.")]));
 }
 
-function picture(propensities, posterior) {
+const PICTURED = 12;
+
+// All arms or candidates in their order; of many, the likeliest first and no others.
+function picture(all, expected) {
   const box = make("div");
+  const count = Object.keys(all).length;
+  const chosen = count > PICTURED ? Object.entries(all).sort(([, a], [, b]) => b - a).slice(0, PICTURED) : Object.entries(all);
+  const propensities = Object.fromEntries(chosen);
+  const posterior = expected && chosen.flatMap(([arm]) => expected.filter((one) => one.arm === arm));
+  if (count > PICTURED) box.append(make("p", { class: "quiet" }, `The ${PICTURED} likeliest of ${count}:`));
   if (posterior) {
     box.append(make("p", { class: "quiet" }, "What the model expects of each arm here, with 95 % intervals, and with which probability it takes it:"));
     box.append(intervals(posterior.map((arm) => ({ ...arm, label: arm.arm, colour: colourOf(arm.arm), note: `${short(arm.mean)} · ${percent(propensities[arm.arm], 1)}` })), { label: "Expected reward of each arm" }));
@@ -335,10 +344,11 @@ const REASONS = {
 
 function why(one) {
   const context = Array.isArray(one.context) ? one.context.join(", ") : Object.entries(one.context || {}).map(([k, v]) => `${k}: ${v}`).join("\n");
+  const features = one.features ? `\n\n${one.arm}: ${written(one.features)}` : "";
   const shadow = one.shadow ? `\n\nIn the shadow the model chose ${one.shadow.arm}.` : "";
   return make("div", { class: "why" },
     make("div", {}, make("p", {}, REASONS[one.reason] || ""), picture(one.propensities, one.posterior)),
-    make("pre", {}, `${context || "context erased"}\n\n${one.decision_id}\nmodel at position ${one.position}${shadow}`));
+    make("pre", {}, `${context || "context erased"}${features}\n\n${one.decision_id}\nmodel at position ${one.position}${shadow}`));
 }
 
 function written(context) {
@@ -354,19 +364,19 @@ function reasons(found) {
   const columns = found.columns.slice(0, 8).map((one) => cells(one.column, String(one.value ?? "–"), `${one.effect > 0 ? "+" : ""}${short(one.effect)}`, percent(one.overturned, 0)));
   const rows = [first, second].flatMap((arm) => arm.rows.map((row) => cells(arm.arm, row.speaks_for ? "for it" : "against it", short(row.reward), written(row.context))));
   return make("div", { class: "reasons" },
-    make("p", {}, `${first.arm} leads ${second.arm} by ${short(found.lead)}.`),
-    make("p", { class: "quiet" }, `What each value adds to the lead, against the values of ${found.replacements} other rows in its place, and in how many of these the lead would be lost:`),
-    make("table", {}, heads("Column", "Value", "Adds", "Lost"), make("tbody", {}, ...columns)),
+    make("p", {}, found.lead >= 0 ? `${first.arm} leads ${second.arm} by ${short(found.lead)}.`
+      : `${first.arm} is the likeliest although ${second.arm} is expected to pay ${short(-found.lead)} more: less is known of it, so it may be better yet.`),
+    ...(found.columns.some((one) => one.effect || one.overturned) ? [
+      make("p", { class: "quiet" }, `What each value adds to the lead, against the values of ${found.replacements} other rows in its place, and in how many of these the lead would be lost:`),
+      make("table", {}, heads("Column", "Value", "Adds", "Lost"), make("tbody", {}, ...columns)),
+    ] : [make("p", { class: "quiet" }, "No column moves the lead: the model expects it in every context alike.")]),
     make("p", { class: "quiet" }, "The most similar contexts so far, and what came of them:"),
     make("table", {}, heads("Arm", "Speaks", "Reward", "Context"), make("tbody", {}, ...rows)));
 }
 
-function form(experiment, example) {
-  const key = JSON.stringify(experiment.columns);
-  if (key === state.columns) return;
-  state.columns = key;
-  if (!experiment.columns) { at("try").replaceChildren(make("p", { class: "quiet" }, "The columns are known after the first decision.")); return; }
-  const fields = experiment.columns.map((column) => {
+// One field for each column, and what stands in them as a context or as features.
+function fieldsOf(columns, example) {
+  const fields = columns.map((column) => {
     let field;
     if (column.kind === "categorical" && column.categories.length) field = make("select", {}, ...column.categories.map((c) => make("option", {}, c)));
     else if (column.kind === "boolean") field = make("select", {}, make("option", {}, "false"), make("option", {}, "true"));
@@ -374,14 +384,30 @@ function form(experiment, example) {
     field.dataset.kind = column.kind;
     const known = Array.isArray(example) ? example[Number(column.name)] : example?.[column.name];
     if (known !== null && known !== undefined) field.value = String(known);
+    else if (example && field.tagName === "INPUT") { field.value = ""; field.placeholder = "unknown"; }
     return { column, field };
   });
-  at("try").replaceChildren(...fields.map(({ column, field }) => make("label", {}, column.name, field)), make("button", {}, "Ask the model"));
+  const positional = columns.every((column, k) => column.name === String(k));
+  const values = () => {
+    const found = fields.map(({ field }) => field.value === "" ? null : field.dataset.kind === "numeric" ? Number(field.value) : field.dataset.kind === "boolean" ? field.value === "true" : field.value);
+    return positional ? found : Object.fromEntries(fields.map(({ column }, k) => [column.name, found[k]]));
+  };
+  return { labels: fields.map(({ column, field }) => make("label", {}, column.name, field)), values };
+}
+
+function form(experiment, report) {
+  const key = JSON.stringify([experiment.columns, experiment.arm_columns, report.brings_candidates]);
+  if (key === state.columns) return;
+  state.columns = key;
+  for (const id of ["arms-card", "traffic-card", "try-card"]) at(id).hidden = report.brings_candidates;
+  state.features = experiment.arm_columns && !report.brings_candidates ? fieldsOf(experiment.arm_columns, report.arms[0]?.features) : null;
+  at("new-features").replaceChildren(...(state.features?.labels ?? []));
+  if (!experiment.columns) { at("try").replaceChildren(make("p", { class: "quiet" }, "The columns are known after the first decision.")); return; }
+  const fields = fieldsOf(experiment.columns, report.recent[0]?.context);
+  at("try").replaceChildren(...fields.labels, make("button", {}, "Ask the model"));
   at("try").onsubmit = async (event) => {
     event.preventDefault();
-    const values = fields.map(({ field }) => field.value === "" ? null : field.dataset.kind === "numeric" ? Number(field.value) : field.dataset.kind === "boolean" ? field.value === "true" : field.value);
-    const positional = experiment.columns.every((column, k) => column.name === String(k));
-    const context = positional ? values : Object.fromEntries(fields.map(({ column }, k) => [column.name, values[k]]));
+    const context = fields.values();
     try {
       const found = await call("GET", address(`/posterior?context=${encodeURIComponent(JSON.stringify(context))}`));
       at("tried").replaceChildren(make("p", { class: "quiet" }, `If it had to decide now, the reason would be ${found.reason}.`), picture(found.propensities, found.posterior));
@@ -395,7 +421,7 @@ at("add").addEventListener("submit", (event) => {
   event.preventDefault();
   const arm = at("new-arm").value;
   at("new-arm").value = "";
-  told("arm-message", () => call("POST", address("/arms"), { id: arm }), `Added ${arm}.`);
+  told("arm-message", () => call("POST", address("/arms"), state.features ? { id: arm, features: state.features.values() } : { id: arm }), `Added ${arm}.`);
 });
 
 start();

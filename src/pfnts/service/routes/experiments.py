@@ -6,7 +6,8 @@ import asyncio
 import json
 import tempfile
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,21 +21,37 @@ from starlette.types import Receive, Scope, Send
 from pfnts.service import administration as administer
 from pfnts.service import export as exports
 from pfnts.service.clock import iso
-from pfnts.service.decisions import lookup
+from pfnts.service.decisions import check_choice, lookup
 from pfnts.service.drafts import posterior_of
 from pfnts.service.engine import Engine
 from pfnts.service.errors import Busy, Conflict, Invalid
 from pfnts.service.estimates import estimates
+from pfnts.service.experiment import ExperimentState
 from pfnts.service.live import LiveExperiment
 from pfnts.service.problems import responses
 from pfnts.service.report import report
 from pfnts.service.routes.access import ExperimentName, TheEngine, key_of, needs
-from pfnts.service.schemas import Arm, Context, Experiment, ExperimentChange, ImportRequest, Label, Unit
+from pfnts.service.schemas import (
+    Arm,
+    Candidate,
+    Context,
+    DecisionRequest,
+    Experiment,
+    ExperimentChange,
+    ImportRequest,
+    Label,
+    Unit,
+)
+from pfnts.service.store import Store
 
 router = APIRouter(prefix="/v1/experiments", tags=["experiments"], responses=responses(404, 409))
 Json = dict[str, Any]
 _CONTEXT: TypeAdapter[Any] = TypeAdapter(Context)
+_CANDIDATES: TypeAdapter[Any] = TypeAdapter(list[Candidate])
 _MOST_STREAMS = 32
+_MOST_EXPORTS = 4
+_LONGEST_EXPORT = 600.0
+"""Seconds after which nobody can be reading it any more."""
 _PULSE = 0.25
 """Seconds between looks at the log for a stream."""
 
@@ -77,7 +94,7 @@ async def change_experiment(experiment: ExperimentName, wanted: ExperimentChange
 @router.post("/{experiment}/arms", status_code=201, dependencies=[needs("admin")])
 async def add_arm(experiment: ExperimentName, arm: Arm, engine: TheEngine) -> Json:
     """Add an arm."""
-    return await administer.add_arm(engine, experiment, arm.id)
+    return await administer.add_arm(engine, experiment, arm)
 
 
 @router.delete("/{experiment}/arms/{arm:path}", dependencies=[needs("admin")])
@@ -112,11 +129,19 @@ async def get_report(experiment: ExperimentName, engine: TheEngine) -> Json:
 
 @router.get("/{experiment}/posterior", dependencies=[needs("reader")])
 async def get_posterior(
-    experiment: ExperimentName, context: Annotated[str, Query(max_length=20_000)], engine: TheEngine
+    experiment: ExperimentName,
+    context: Annotated[str, Query(max_length=20_000)],
+    engine: TheEngine,
+    candidates: Annotated[str | None, Query(max_length=20_000)] = None,
 ) -> Json:
-    """What the model makes of a context (JSON), without deciding anything."""
+    """What the model makes of a context (JSON), without deciding anything; of candidates (JSON), if any."""
     live = await lookup(engine, experiment)
-    return await asyncio.to_thread(_tried, engine, live, _parsed(context))
+    wanted = DecisionRequest(
+        context=_parsed(context, _CONTEXT, "context"),
+        candidates=None if candidates is None else _parsed(candidates, _CANDIDATES, "candidates"),
+    )
+    check_choice(live, wanted)
+    return await asyncio.to_thread(_tried, engine, live, wanted)
 
 
 @router.get("/{experiment}/explain", dependencies=[needs("reader")])
@@ -125,20 +150,22 @@ async def get_explanation(
 ) -> Json:
     """Why an arm at a context (JSON): posteriors, nearest rows for and against, the columns that matter."""
     live = await lookup(engine, experiment)
-    return await asyncio.to_thread(_explained, live, _parsed(context))
+    return await asyncio.to_thread(_explained, live, _parsed(context, _CONTEXT, "context"))
 
 
-def _parsed(context: str) -> Any:
+def _parsed(text: str, kind: TypeAdapter[Any], field: str) -> Any:
     try:
-        return _CONTEXT.validate_python(json.loads(context))
+        return kind.validate_python(json.loads(text))
     except (ValueError, ValidationError, RecursionError) as error:
-        raise Invalid(f"context must be one, as JSON: {str(error)[:300]}", field="context") from error
+        raise Invalid(f"{field} must be given as JSON: {str(error)[:300]}", field=field) from error
 
 
 def _explained(live: LiveExperiment, context: Any) -> Json:
     version = live.version
     if version is None:
         raise Conflict("there is no model before the first decision or import")
+    if live.state.brings:
+        raise Conflict("explanations are about arms, of which the experiment has none")
     with version.lock:
         try:
             return version.policy.explain(context, rows=3).to_dict() | {"position": version.position}
@@ -148,21 +175,27 @@ def _explained(live: LiveExperiment, context: Any) -> Json:
             raise Conflict(str(error)) from error
 
 
-def _tried(engine: Engine, live: LiveExperiment, context: Any) -> Json:
+def _tried(engine: Engine, live: LiveExperiment, wanted: DecisionRequest) -> Json:
     version = live.version
     if version is None:
         raise Conflict("there is no model before the first decision or import")
     with version.lock:
         try:
             decision, _ = version.policy.propose(
-                context, rng=np.random.default_rng(0), id=f"tried {uuid.uuid4().hex}"
+                wanted.context,
+                rng=np.random.default_rng(0),
+                id=f"tried {uuid.uuid4().hex}",
+                candidates=wanted.offered,
             )
         except ValueError as error:
             raise Invalid(str(error), field="context") from error
+    names = [str(arm) for arm in decision.arms]
+    if wanted.candidates is not None:
+        names = [candidate.id for candidate in wanted.candidates]
     return {
-        "propensities": dict(zip(map(str, decision.arms), decision.propensities.tolist(), strict=True)),
+        "propensities": dict(zip(names, decision.propensities.tolist(), strict=True)),
         "reason": decision.reason,
-        "posterior": None if decision.posterior is None else posterior_of(decision),
+        "posterior": None if decision.posterior is None else posterior_of(decision, names=names),
         "model": engine.describe_model(live) | {"position": version.position},
     }
 
@@ -183,22 +216,31 @@ async def export(
 ) -> Response:
     """One row per decision that has its reward, as `pfnts ope` reads it."""
     live = await lookup(engine, experiment)
-    name = f"{experiment}.{format}"
+    if engine.exports >= _MOST_EXPORTS:
+        raise Busy(f"at most {_MOST_EXPORTS} exports are made at a time; try again in a second")
+    headers = {"Content-Disposition": f'attachment; filename="{experiment}.{format}"'}
     if format == "csv":
-        lines = exports.csv_lines(engine.store, live.state, group=group)
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        return StreamingResponse(lines, media_type="text/csv", headers=headers)
-    with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
-        path = Path(file.name)
+        return _Counted(
+            engine, "exports", exports.csv_lines(engine.store, live.state, group=group), "text/csv", headers
+        )
+    engine.exports += 1
     try:
-        await asyncio.to_thread(exports.write_parquet, engine.store, live.state, path, group=group)
-        content = path.read_bytes()
+        content = await asyncio.to_thread(_parquet, engine.store, live.state, group)
     except ImportError as error:
         raise Invalid(str(error), field="format") from error
     finally:
-        path.unlink()
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        engine.exports -= 1
     return Response(content, media_type="application/vnd.apache.parquet", headers=headers)
+
+
+def _parquet(store: Store, state: ExperimentState, group: exports.Group) -> bytes:
+    with tempfile.NamedTemporaryFile(suffix=".parquet", delete=False) as file:
+        path = Path(file.name)
+    try:
+        exports.write_parquet(store, state, path, group=group)
+        return path.read_bytes()
+    finally:
+        path.unlink()
 
 
 @router.get(
@@ -219,22 +261,36 @@ async def stream_events(
     after = max(after, last_event_id)
     if engine.streams >= _MOST_STREAMS:
         raise Busy(f"at most {_MOST_STREAMS} streams are served at a time")
-    return _Stream(engine, _events(engine, live, after, follow=follow))
+    events = _events(engine, live, after, follow=follow)
+    return _Counted(engine, "streams", events, "text/event-stream", {"X-Accel-Buffering": "no"})
 
 
-class _Stream(StreamingResponse):
-    """Counts itself from the answer on, not from its first event on: many may be asked for at once."""
+class _Counted(StreamingResponse):
+    """Counts itself from the answer on, not from its first part on: many may be asked for at once."""
 
-    def __init__(self, engine: Engine, events: AsyncIterator[str]) -> None:
-        super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-        self._engine = engine
-        engine.streams += 1
+    def __init__(
+        self,
+        engine: Engine,
+        kind: Literal["streams", "exports"],
+        parts: AsyncIterator[str] | Iterator[str],
+        media_type: str,
+        headers: dict[str, str],
+    ) -> None:
+        super().__init__(parts, media_type=media_type, headers=headers)
+        self._engine, self._kind = engine, kind
+        self._count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        longest = _LONGEST_EXPORT if self._kind == "exports" else None
         try:
-            await super().__call__(scope, receive, send)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(longest):
+                    await super().__call__(scope, receive, send)
         finally:
-            self._engine.streams -= 1
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        setattr(self._engine, self._kind, getattr(self._engine, self._kind) + more)
 
 
 async def _events(engine: Engine, live: LiveExperiment, after: int, *, follow: bool) -> AsyncIterator[str]:
@@ -242,7 +298,7 @@ async def _events(engine: Engine, live: LiveExperiment, after: int, *, follow: b
     yield ": the log from here on\n\n"
     while not engine.draining:
         if live.state.position > after:
-            quiet = 0.0
+            quiet, news = 0.0, []
             for record in await asyncio.to_thread(engine.store.read, live.name, after, limit=500):
                 after = record.position
                 data = {
@@ -252,9 +308,11 @@ async def _events(engine: Engine, live: LiveExperiment, after: int, *, follow: b
                     "time": iso(record.time),
                     "unit": record.unit,
                     "context": record.context,
+                    "candidates": record.candidates,
                     "data": record.data,
                 }
-                yield f"id: {after}\nevent: {record.kind}\ndata: {json.dumps(data)}\n\n"
+                news.append(f"id: {after}\nevent: {record.kind}\ndata: {json.dumps(data)}\n\n")
+            yield "".join(news)
             continue
         if not follow:
             return

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-FORMAT = 1
+FORMAT = 2
 """Number of the tables' format; a store of an older one is brought up to it when it is opened."""
 
 Context: TypeAlias = dict[str, Any] | list[Any]
@@ -35,6 +35,8 @@ class Draft:
     data: dict[str, Any]
     unit: str | None = None
     context: Context | None = None
+    candidates: list[Context] | None = None
+    """Features of the candidates that a decision was among, or of the one that a row is about."""
     needs: str | None = None
     """Id of a decision that must be in the log."""
     revision: int | None = None
@@ -57,6 +59,7 @@ class Record:
     """``data`` as it is stored."""
     unit: str | None = None
     context: Context | None = None
+    candidates: list[Context] | None = None
 
 
 ADMINISTRATIVE = ("arm_added", "arm_removed", "changed", "schema")
@@ -97,7 +100,7 @@ class Store(ABC):
 
     @abstractmethod
     def erase(self, draft: Draft, unit: str) -> tuple[Record | None, int]:
-        """Forget contexts and name of a unit, and append the draft, in one transaction; count the entries."""
+        """Forget what is known of a unit, and append the draft, in one transaction; count the entries."""
 
     def scrub(self) -> None:  # noqa: B027 (most stores have nothing to do)
         """Remove what was erased from files in which the store still has it."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pfnts.service.store import sql
-from pfnts.service.store.base import FORMAT, Draft, FencedError, Key, Record, Store, StoreUnavailableError
+from pfnts.service.store.base import Draft, FencedError, Key, Record, Store, StoreUnavailableError
 from pfnts.service.store.readers import Readers
 
 try:
@@ -70,18 +70,11 @@ class PostgresStore(Store):
         except BaseException:
             self.close()
             raise
-        found = self.meta("format")
-        if found is None or int(found) > FORMAT:
-            raise ValueError(
-                f"database must be of format {FORMAT} or earlier, it has {found}; install a newer pfnts"
-            )
 
     @staticmethod
     def _set_up(connection: Connection) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SETUP_LOCK,))
-        for statement in (*sql.TABLES, _LEASE):
-            connection.execute(statement)
-        connection.execute(_marked(sql.ADD_META), ("format", str(FORMAT)))
+        sql.set_up(lambda text, values: connection.execute(_marked(text), values), more=[_LEASE])
 
     def time(self) -> float:
         # The database's clock, kept going by one that nobody sets: a machine with a wrong one does no harm.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pfnts.service.store import sql
-from pfnts.service.store.base import FORMAT, Draft, Key, Record, Store, StoreUnavailableError
+from pfnts.service.store.base import Draft, Key, Record, Store, StoreUnavailableError
 from pfnts.service.store.readers import Readers
 
 
@@ -47,13 +47,12 @@ class SQLiteStore(Store):
         self._readers = Readers(self._connect)
         self._guard = threading.RLock()
         self._writer: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         try:
             with self._transaction() as connection:
-                for statement in sql.TABLES:
-                    connection.execute(statement)
-                connection.execute(sql.ADD_META, ("format", str(FORMAT)))
+                sql.set_up(connection.execute)
             os.chmod(self.path, 0o600)  # contexts may be about people
-            _check_format(self.path, self.meta("format"))
+            self._file = _identity(self.path)
         except BaseException:
             self.close()
             raise
@@ -163,6 +162,7 @@ class SQLiteStore(Store):
             try:
                 connection = self._connection()
                 connection.execute("BEGIN IMMEDIATE")
+                self._check_file()
                 try:
                     yield connection
                     connection.execute("COMMIT")
@@ -173,6 +173,13 @@ class SQLiteStore(Store):
             except sqlite3.Error as error:
                 self._forget_writer()
                 raise StoreUnavailableError(f"the store at {self.path} took nothing: {error}") from error
+
+    def _check_file(self) -> None:
+        """Complain if the file is another one by now: what is written would be lost with the one opened."""
+        if self._file is not None and _identity(self.path) != self._file:
+            raise sqlite3.OperationalError(
+                "its file was removed or replaced; put it back, or start the service again"
+            )
 
     def _forget_writer(self) -> None:
         """After an error a fresh connection finds out what is on the disk."""
@@ -193,8 +200,10 @@ class SQLiteStore(Store):
             raise StoreUnavailableError(f"the store at {self.path} gave nothing: {error}") from error
 
 
-def _check_format(path: Path, found: str | None) -> None:
-    if found is None or not found.isdigit() or int(found) > FORMAT:
-        raise ValueError(
-            f"data must be a store of format {FORMAT} or earlier, {path} has {found}; install a newer pfnts"
-        )
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file a path leads to; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
