@@ -28,7 +28,17 @@ import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from pfnts.experiments import LocalEngine, LockstepEngine, PolicySpec, RunSpec, plan, prepare, run, run_all
+from pfnts.experiments import (
+    LocalEngine,
+    LockstepEngine,
+    PolicySpec,
+    RunSpec,
+    RunStore,
+    plan,
+    prepare,
+    run,
+    run_all,
+)
 from pfnts.experiments.engines import Engine
 from pfnts.reproduction.published import OPENML, SYNTHETIC
 from pfnts.reproduction.suites import SUITES
@@ -53,11 +63,13 @@ class Clock:
             self._out.write_text(json.dumps(self._found, indent=1))
 
 
-def timed(specs: Iterable[RunSpec], engine: Engine, options: argparse.Namespace) -> tuple[float, dict]:
+def timed(
+    specs: Iterable[RunSpec], engine: Engine, options: argparse.Namespace, store: RunStore | None = None
+) -> tuple[float, dict]:
     """Wall seconds of runs by an engine, and their trajectories."""
     jobs = prepare(specs, inputs=options.data, device=options.device)
     begun = time.perf_counter()
-    found = {each.spec: each.result for each in run_all(jobs, engine=engine)}
+    found = {each.spec: each.result for each in run_all(jobs, engine=engine, store=store)}
     return time.perf_counter() - begun, found
 
 
@@ -89,7 +101,9 @@ def main() -> None:
     parser.add_argument("--scenarios", nargs="*", help="the paper's sixteen tasks when left out")
     parser.add_argument("--data", type=Path, help="folder with the OpenML tables; without it, no such tasks")
     parser.add_argument("--out", type=Path, help="where to write the figures as JSON")
+    parser.add_argument("--runs", type=Path, help="an empty folder in which to keep runs in lockstep")
     options = parser.parse_args()
+    store = RunStore(options.runs) if options.runs else None
     clock = Clock(options.seconds, options.out)
     scenarios = options.scenarios or [*SYNTHETIC, *(OPENML if options.data else ())]
 
@@ -116,7 +130,9 @@ def main() -> None:
     for together in (40, 80):
         if clock.left < lockstep:
             continue
-        lockstep, found = timed(every, LockstepEngine(workers=together), options)
+        lockstep, found = timed(
+            every, LockstepEngine(workers=together), options, store if together == 40 else None
+        )
         equal = float((found[first].arms == alone[first].arms).mean())
         regrets = {
             name: [r.total_regret for s, r in found.items() if s.scenario == name] for name in scenarios
@@ -145,7 +161,7 @@ def main() -> None:
         if clock.left < 1.5 * lockstep * len(specs) / len(every):
             clock.say(name, left_out=f"{len(specs)} runs, no time")
             continue
-        seconds, _ = timed(specs, LockstepEngine(), options)
+        seconds, _ = timed(specs, LockstepEngine(), options, store)
         done.update(specs)
         clock.say(name, runs=float(len(specs)), seconds=seconds)
 
