@@ -209,11 +209,12 @@ def _fewer(sections: Sequence[Section]) -> list[str]:
             if not section.axis:
                 made.setdefault(policy.label, {})[scenario] = row.replications
     short: dict[str, list[str]] = {}
-    for policy, counts in made.items():
-        if len(counts) > 1 and len(set(counts.values())) == 1 and min(counts.values()) < _WHOLE:
-            short[policy] = [f"{min(counts.values())} everywhere"]
+    for name, counts in made.items():
+        least = min(counts.values())
+        if len(counts) > 1 and least == max(counts.values()) < _WHOLE:
+            short[name] = [f"{least} everywhere"]
         elif lacking := [f"{scenario} {count}" for scenario, count in counts.items() if count < _WHOLE]:
-            short[policy] = lacking
+            short[name] = lacking
     listed = "; ".join(f"{name} ({', '.join(cells)})" for name, cells in short.items())
     return [f"Fewer than {_WHOLE} replications: {listed}."] if short else []
 
