@@ -35,6 +35,7 @@ SCENARIOS = (
     "offers-nonlinear-1000",
 )
 Chosen = np.ndarray[Any, np.dtype[np.int64]]
+Losses = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def ours(
@@ -85,7 +86,7 @@ POLICIES: dict[str, Callable[[Environment, np.random.Generator], Chosen]] = {
 }
 
 
-def regret(environment: Environment, chosen: Chosen) -> np.ndarray[Any, np.dtype[np.float64]]:
+def regret(environment: Environment, chosen: Chosen) -> Losses:
     means = environment.means
     if environment.available is not None:
         means = np.where(environment.available, means, -np.inf)
@@ -110,40 +111,52 @@ def table(scenarios: list[str], names: list[str], *, rounds: int, replications: 
             )
 
 
+BY = {
+    "features": ours("pfn-ts"),
+    "identity": ours("pfn-ts", features=False, encoding=Features(identity=True)),
+}
+
+
+def new_arm_losses(by: str, *, rounds: int, replication: int) -> tuple[Losses, Losses]:
+    """What rounds lost, and what chance would have, by the state of their best arm.
+
+    The first three count where it is new, its cohort pulled less than once each, up to ten times, and more
+    often; the last, where it has been there for 1,000 rounds.
+    """
+    environment = make("offers-renewed", horizon=rounds, rng=np.random.default_rng([7, replication]))
+    chosen = BY[by](environment, np.random.default_rng([8, replication]))
+    assert environment.available is not None
+    means = np.where(environment.available, environment.means, np.nan)
+    best, losses = np.nanargmax(means, axis=1), regret(environment, chosen)
+    of_chance = np.nanmax(means, axis=1) - np.nanmean(means, axis=1)
+    came = environment.available.argmax(axis=0)
+    lost, chance = np.zeros((2, 4))
+    for t in range(500, rounds):
+        cohort = np.flatnonzero(came == came[best[t]])
+        age = t - came[best[t]]
+        if came[best[t]] and age < 500:
+            pulls = np.isin(chosen[came[best[t]] : t], cohort).sum() / len(cohort)
+            column = int(pulls >= 1) + int(pulls >= 10)
+        elif age >= 1000:
+            column = 3
+        else:
+            continue
+        lost[column] += losses[t]
+        chance[column] += of_chance[t]
+    return lost, chance
+
+
 def new_arms(*, rounds: int, replications: int) -> None:
     """How well rounds go whose best arm is new, by how often its cohort has been pulled."""
-    both = {
-        "by features": ours("pfn-ts"),
-        "by identity alone": ours("pfn-ts", features=False, encoding=Features(identity=True)),
-    }
     print(f"offers-renewed, {rounds:,} rounds, {replications} replications: share of chance's regret avoided")
     print(f"{'':20} {'pulls of each new arm, on average':^32}  {'arms of 1,000 rounds and more':>30}")
     print(f"{'':20} {'below 1':>10} {'1 to 10':>10} {'above 10':>10}  {'':>30}")
-    for name, play in both.items():
-        lost, chance = np.zeros(4), np.zeros(4)
-        for replication in range(replications):
-            environment = make("offers-renewed", horizon=rounds, rng=np.random.default_rng([7, replication]))
-            chosen = play(environment, np.random.default_rng([8, replication]))
-            assert environment.available is not None
-            means = np.where(environment.available, environment.means, np.nan)
-            best, losses = np.nanargmax(means, axis=1), regret(environment, chosen)
-            of_chance = np.nanmax(means, axis=1) - np.nanmean(means, axis=1)
-            came = environment.available.argmax(axis=0)
-            for t in range(500, rounds):
-                cohort = np.flatnonzero(came == came[best[t]])
-                age = t - came[best[t]]
-                if came[best[t]] and age < 500:
-                    pulls = np.isin(chosen[came[best[t]] : t], cohort).sum() / len(cohort)
-                    column = int(pulls >= 1) + int(pulls >= 10)
-                elif age >= 1000:
-                    column = 3
-                else:
-                    continue
-                lost[column] += losses[t]
-                chance[column] += of_chance[t]
+    for by in BY:
+        found = [new_arm_losses(by, rounds=rounds, replication=each) for each in range(replications)]
+        lost, chance = np.sum(found, axis=0)
         shares = 1 - lost / np.where(chance > 0, chance, np.nan)
         print(
-            f"{name:20} " + " ".join(f"{share:10.2f}" for share in shares[:3]) + f"  {shares[3]:30.2f}",
+            f"by {by:17} " + " ".join(f"{share:10.2f}" for share in shares[:3]) + f"  {shares[3]:30.2f}",
             flush=True,
         )
 

@@ -19,6 +19,15 @@ from pfnts.environments.budgeted import budgeted
 from pfnts.policies import LinUCB, Uniform
 from pfnts.policies.budget import affordable
 
+POLICIES = {
+    "pfn-ts, budget": lambda backbone, cost, budget: PFNTS(
+        3, backbone=backbone, rewards=Rewards(cost=cost, budget=budget)
+    ),
+    "pfn-ts, costs alone": lambda backbone, cost, _: PFNTS(3, backbone=backbone, rewards=Rewards(cost=cost)),
+    "lin-ucb": lambda *_: LinUCB(3),
+    "uniform": lambda *_: Uniform(3),
+}
+
 
 def play(policy, problem, *, net, rng):
     """Play round by round; policies without costs of their own learn rewards less costs."""
@@ -36,37 +45,43 @@ def play(policy, problem, *, net, rng):
     return arms
 
 
+def played(name, *, rounds, seed, backbone="embedded"):
+    """What one replication of a policy lost against the optimum, and what part of the budget it spent."""
+    problem = budgeted(horizon=rounds, rng=seed)
+    cost = dict(enumerate(problem.costs.tolist()))
+    policy = POLICIES[name](backbone, cost, (problem.budget, rounds))
+    arms = play(policy, problem, net=not isinstance(policy, PFNTS), rng=np.random.default_rng(seed))
+    spent = problem.spent(arms)
+    assert spent <= problem.budget + 1e-6
+    nothing = problem.earned(np.zeros(rounds, dtype=np.int64))
+    return {
+        "optimum": problem.optimum,
+        "nothing": nothing,
+        "regret": problem.optimum - problem.earned(arms),
+        "spent": spent / problem.budget,
+    }
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--backbone", default="embedded")
     given = parser.parse_args()
-    problems = [budgeted(horizon=given.rounds, rng=seed) for seed in range(given.seeds)]
-    cost = dict(enumerate(problems[0].costs.tolist()))
-    priced = Rewards(cost=cost, budget=(problems[0].budget, given.rounds))
-    contestants = {
-        "pfn-ts, budget": (False, lambda: PFNTS(3, backbone=given.backbone, rewards=priced)),
-        "pfn-ts, costs alone": (False, lambda: PFNTS(3, backbone=given.backbone, rewards=Rewards(cost=cost))),
-        "lin-ucb": (True, lambda: LinUCB(3)),
-        "uniform": (True, lambda: Uniform(3)),
-    }
-    optima = [problem.optimum for problem in problems]
-    nobody = [problem.earned(np.zeros(given.rounds, dtype=np.int64)) for problem in problems]
-    print(f"{given.rounds:,} rounds, {given.seeds} replications")
-    print(f"the optimum earns {np.mean(optima):,.0f}, doing nothing {np.mean(nobody):,.0f}")
-    for name, (net, make) in contestants.items():
-        start, regrets, spent = time.perf_counter(), [], []
-        for seed, problem in enumerate(problems):
-            arms = play(make(), problem, net=net, rng=np.random.default_rng(seed))
-            assert problem.spent(arms) <= problem.budget + 1e-6
-            regrets.append(optima[seed] - problem.earned(arms))
-            spent.append(problem.spent(arms) / problem.budget)
-        share = 1 - np.sum(regrets) / np.sum(np.subtract(optima, nobody))
+    print(f"{given.rounds:,} rounds, {given.seeds} replications; regret against the optimum")
+    for name in POLICIES:
+        start = time.perf_counter()
+        found = [
+            played(name, rounds=given.rounds, seed=seed, backbone=given.backbone)
+            for seed in range(given.seeds)
+        ]
+        regret, optimum, nothing, spent = (
+            np.array([each[what] for each in found]) for what in ("regret", "optimum", "nothing", "spent")
+        )
         print(
-            f"{name:22s} regret {np.mean(regrets):8.1f} ± {np.std(regrets):6.1f}"
-            f"   {share:4.0%} of what can be won, {np.mean(spent):4.0%} of the budget"
-            f"   {(time.perf_counter() - start) / len(regrets):.0f} s each",
+            f"{name:22s} regret {regret.mean():8.1f} ± {regret.std():6.1f}"
+            f"   {1 - regret.sum() / (optimum - nothing).sum():4.0%} of what can be won,"
+            f" {spent.mean():4.0%} of the budget   {(time.perf_counter() - start) / given.seeds:.0f} s each",
             flush=True,
         )
 

@@ -1,4 +1,4 @@
-"""Writes the tables of results in README.md and results.md from the folder results of `pfnts report`."""
+"""Writes the tables of results in README.md and results.md from the folder results of `pfnts reproduce`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pfnts.experiments.report.tables import markdown, number, spread
 from pfnts.reproduction.peers import LIBRARY_NAMES
 from pfnts.reproduction.published import OPENML, SYNTHETIC
 from pfnts.reproduction.standing import Standing, standing_table, verdicts
+from pfnts.reproduction.suites import CONTESTANTS
 
 ROOT = Path(__file__).parent.parent
 BEGIN = "<!-- results: written by docs/make_results.py -->"
@@ -40,6 +41,32 @@ def read(table: Path) -> list[Standing]:
     ]
 
 
+def missing(table: Path) -> str:
+    """What has fewer than five replications of the paper's tasks, policy by policy."""
+    made: dict[tuple[str, str], int] = {}
+    with table.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["horizon"] == "10000" and " by " not in row["section"]:
+                # With whatever settings: where a pilot chooses them, they are part of the label.
+                cell = row["policy"].partition("(")[0], row["scenario"]
+                made[cell] = max(made.get(cell, 0), int(row["replications"] or 0))
+    tasks, said = [*SYNTHETIC, *OPENML], []
+    for policy in (each.name for each in CONTESTANTS):
+        counts: dict[int, list[str]] = {}
+        for task in tasks:
+            counts.setdefault(min(made.get((policy, task), 0), 5), []).append(task.removeprefix("openml-"))
+        lacking = [
+            f"{count or 'none'} on {'all' if len(where) == len(tasks) else ', '.join(where)}"
+            for count, where in sorted(counts.items())
+            if count < 5
+        ]
+        if lacking:
+            said.append(f"{policy} ({'; '.join(lacking)})")
+    if not said:
+        return "Every policy has five replications of the paper's sixteen tasks."
+    return f"Fewer than five replications of the paper's tasks: {'; '.join(said)}. All others have five."
+
+
 def short(found: list[Standing]) -> str:
     """The paper's tasks, synthetic ones on the left and OpenML, if there are any, on the right."""
     by_task = {each.task: each for each in found}
@@ -58,9 +85,9 @@ def short(found: list[Standing]) -> str:
     return "\n".join([introduction, "", *lines, "", *verdicts(found)])
 
 
-def long(found: list[Standing]) -> str:
-    """Every task in a row of its own."""
-    return "\n".join([markdown(standing_table(found)), *verdicts(found)])
+def long(found: list[Standing], lacking: str) -> str:
+    """Every task in a row of its own, and what has not been run."""
+    return "\n".join([markdown(standing_table(found)), *verdicts(found), "", lacking])
 
 
 def fill(page: str, block: str) -> str:
@@ -74,8 +101,9 @@ def fill(page: str, block: str) -> str:
 
 def pages(root: Path = ROOT) -> dict[Path, str]:
     """What README.md and results.md are to be."""
-    found = read(root / "results" / "regret.csv")
-    blocks = {root / "README.md": short(found), root / "docs" / "results.md": long(found)}
+    table = root / "results" / "regret.csv"
+    found = read(table)
+    blocks = {root / "README.md": short(found), root / "docs" / "results.md": long(found, missing(table))}
     return {path: fill(path.read_text(encoding="utf-8"), block) for path, block in blocks.items()}
 
 

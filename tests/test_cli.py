@@ -150,8 +150,13 @@ def test_ctrl_c_keeps_finished_runs_and_says_so(tmp_path: Path, monkeypatch: pyt
             "--encoding needs a policy that has one, got uniform",
         ),
         (["--policy", "pfn-ts", "--backbone", "lunear"], "lunear"),
-        (["--policy", "uniform", "--device", "abacus"], "--device must be one that works here"),
-        (["--policy", "uniform", "--device", "meta"], "--device must be one that works here"),
+        (["--policy", "uniform", "--device", "abacus"], "device must be one that works here"),
+        (["--policy", "uniform", "--device", "meta"], "device must be one that works here"),
+        (
+            ["--policy", "uniform", "--engine", "slurm"],
+            "--engine must be local, lockstep or ray",
+        ),
+        (["--policy", "uniform", "--address", "auto"], "--address is of a Ray cluster"),
     ],
 )
 def test_mistakes_are_explained_without_a_traceback(

@@ -168,5 +168,5 @@ def test_unknown_target_is_explained(tmp_path: Path) -> None:
 
 def test_device_that_does_not_work_is_explained_before_anything_runs(tmp_path: Path) -> None:
     text = pfnts(*SMALL, "--device", "abacus", "--out", tmp_path, code=2)
-    assert "--device must be one that works here, such as cpu, got 'abacus'" in text
+    assert "device must be one that works here, such as cpu, got 'abacus'" in text
     assert list(tmp_path.iterdir()) == []

@@ -228,8 +228,8 @@ def test_seconds_are_in_a_file_of_their_own(tmp_path: Path) -> None:
     assert first == second
     with (tmp_path / "b" / "coverage_times.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
-    assert [(line["task"], line["size"], line["seconds"]) for line in lines] == [
-        (row.task, str(row.size), "9.0") for row in ROWS
+    assert [(line["task"], line["size"], float(line["seconds"])) for line in lines] == [
+        (row.task, str(row.size), 9.0) for row in ROWS
     ]
 
 

@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from pfnts.environments.drinkless import expected_value
 from pfnts.ope import Bootstrap, Log, cluster_bootstrap, dr, gaps, replay, simulated_drinkless, snips
-from pfnts.ope.bootstrap import band, policy_rng, replicate
+from pfnts.ope.bootstrap import policy_rng, replicate
 from pfnts.policies import make
 
 
@@ -83,14 +83,6 @@ def test_interval_is_student_s_around_the_value() -> None:
     assert np.isnan(Bootstrap(1.0, np.array([])).interval()).all()
     with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
         spread.interval(95)
-
-
-def test_band_is_the_interval_at_every_place(rng: Generator) -> None:
-    curves = list(rng.normal(size=(6, 4)))
-    low, high = band(curves)
-    for place in range(4):
-        expected = Bootstrap(curves[0][place], np.array([curve[place] for curve in curves[1:]])).interval()
-        assert (low[place], high[place]) == pytest.approx(expected)
 
 
 def test_gaps_by_hand() -> None:

@@ -118,6 +118,17 @@ def test_readme_and_results_page_are_filled_from_the_tables(
     assert "| friedman3 | | | | mushroom | 30.0 | 37.0 | 22.7 |" in readme
     assert "of 2 replications (openml-mushroom 1)" in readme
     assert "| openml-mushroom | 30.0 | 1 | 37.0 | **22.7** |" in page
+    [lacking] = [line for line in page.splitlines() if line.startswith("Fewer than five")]
+    assert "2 on linear)" in lacking.partition("; bf-ts (none on all)")[0]
+    assert "1 on mushroom; 2 on linear)" in lacking
+
+
+def test_policies_with_as_many_runs_everywhere_are_not_listed_task_by_task(
+    make_run: MakeRun, save_runs: Callable[..., Path], tmp_path: Path
+) -> None:
+    runs = [make_run(scenario, "ts", 0, 50.0, horizon=10_000) for scenario in ("linear", "friedman")]
+    text = write_results(save_runs(runs, tmp_path / "runs"), tmp_path / "results", figures=False).read_text()
+    assert "Fewer than 5 replications: ts (1 everywhere)." in text
 
 
 @pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="no results are kept beside the code yet")

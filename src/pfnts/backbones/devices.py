@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 
 def check_device(device: str) -> str:
     """Return the name of a device that works here, and refuse any other.
@@ -17,6 +15,8 @@ def check_device(device: str) -> str:
     ...
     ValueError: device must be one that works here, such as cpu, got 'abacus': ...
     """
+    import torch  # takes seconds, and commands ask before they need it
+
     try:
         # Read back, because a device may accept what it cannot compute.
         torch.zeros(1, device=device).add_(1).item()

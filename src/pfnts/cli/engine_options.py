@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pfnts.cli.devices import check_device
-from pfnts.experiments import engines
+from pfnts.backbones.devices import check_device
+from pfnts.experiments.engines import Engine, LocalEngine, LockstepEngine, RayEngine
 
 Workers = Annotated[
     int | None,
@@ -38,12 +38,21 @@ Data = Annotated[
 ]
 
 
-def chosen_engine(
-    name: str | None, *, workers: int | None, address: str | None, device: str
-) -> engines.Engine:
-    """Make the engine, and check the device where it is this machine's."""
+def chosen_engine(name: str | None, *, workers: int | None, address: str | None, device: str) -> Engine:
+    """Make the engine, and check the device where it is this machine's.
+
+    Examples
+    --------
+    >>> chosen_engine(None, workers=2, address=None, device="cpu")
+    <pfnts.experiments.engines.local.LocalEngine object at ...>
+    """
     name = name or ("local" if device.startswith("cpu") else "lockstep")
-    engine = engines.make(name, workers=workers, address=address)
+    if name not in ("local", "lockstep", "ray"):
+        raise ValueError(f"--engine must be local, lockstep or ray, got {name!r}")
     if address is None:
         check_device(device)  # of a cluster elsewhere the engine asks
-    return engine
+    elif name != "ray":
+        raise ValueError(f"--address is of a Ray cluster and needs --engine ray, got {name!r}")
+    if name == "ray":
+        return RayEngine(address=address, workers=workers)
+    return LockstepEngine(workers=workers) if name == "lockstep" else LocalEngine(workers=workers)

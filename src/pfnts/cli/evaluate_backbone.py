@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from pfnts import backbones
 from pfnts.backbones import Backbone
+from pfnts.backbones.devices import check_device
 from pfnts.cli.console import plain_errors, say, show, terminal, whole_numbers
-from pfnts.cli.devices import check_device
 from pfnts.experiments import BackboneScore, score_backbone
 from pfnts.experiments.backbone_scores import SIZES, HeldOut, planned
 from pfnts.experiments.files import write_file

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from pfnts.backbones.devices import check_device
 from pfnts.cli.console import plain_errors, say, terminal
-from pfnts.cli.devices import check_device
 from pfnts.experiments.files import folder_at, write_file
 from pfnts.experiments.report.tables import csv_text
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pfnts.backbones import Backbone, LinearBackbone
 from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction
 from pfnts.experiments.real_tables import TABLES, RealTable, best_regressor
+from pfnts.experiments.summary import mean_and_error
 from pfnts.scores import coverage, crps
 
 Vector = NDArray[np.float64]
@@ -198,15 +199,14 @@ def drift(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[floa
 def _score(
     function: HeldOut, size: int, measured: list[Measured], *, reference: float | None, seconds: float
 ) -> BackboneScore:
-    explained = np.array([one.r2 for one in measured])
-    error = explained.std(ddof=1) / np.sqrt(len(explained)) if len(explained) > 1 else np.nan
+    explained, error = mean_and_error([one.r2 for one in measured])
     level, shape = drift(np.stack([one.half for one in measured]), np.stack([one.whole for one in measured]))
     return BackboneScore(
         function=function.name,
         size=size,
         draws=len(measured),
-        r2=float(explained.mean()),
-        r2_error=float(error),
+        r2=explained,
+        r2_error=error,
         crps=float(np.mean([one.crps for one in measured])),
         least_crps=float(np.mean([one.least_crps for one in measured])),
         coverage=float(np.mean([one.coverage for one in measured])),

@@ -23,6 +23,7 @@ from pfnts.experiments.files import safe_name
 from pfnts.experiments.jobs import Progress, prepare
 from pfnts.experiments.spec import backbone_name
 from pfnts.experiments.store import Run, RunStore
+from pfnts.experiments.summary import mean_and_error
 from pfnts.experiments.threads import one_thread
 from pfnts.scores import coverage
 
@@ -337,10 +338,8 @@ def _measured(interval: Interval, history: History) -> tuple[float, float]:
 
 
 def _row(spec: CoverageSpec, measured: Measured, place: int) -> CoverageRow:
-    values = np.stack([measured.coverage[:, place], measured.length[:, place]])
-    many = spec.replications > 1
-    errors = values.std(axis=1, ddof=1) / np.sqrt(spec.replications) if many else np.full(2, np.nan)
-    (share, length), (share_error, length_error) = values.mean(axis=1).tolist(), errors.tolist()
+    share, share_error = mean_and_error(measured.coverage[:, place].tolist())
+    length, length_error = mean_and_error(measured.length[:, place].tolist())
     return CoverageRow(
         task=spec.task,
         model=spec.model,

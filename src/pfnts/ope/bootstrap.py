@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,12 +104,3 @@ def replicate(log: Log, number: int, *, seed: int) -> Log:
 def policy_rng(number: int, *, seed: int) -> Generator:
     """Generator of every policy on the log of that number."""
     return np.random.default_rng(SeedSequence(seed, spawn_key=(1, number)))
-
-
-def band(curves: Sequence[NDArray[np.float64]], *, level: float = 0.95) -> NDArray[np.float64]:
-    """Ends (2, G) of `Bootstrap.interval` at each place of 1 + B curves (G,), the log's own first."""
-    stacked = np.stack(curves)
-    value, replicates = stacked[0], stacked[1:]
-    error = replicates.std(axis=0, ddof=1) if len(replicates) > 1 else np.full(len(value), np.nan)
-    reach = float(student.ppf((1 + level) / 2, max(len(replicates) - 1, 1))) * error
-    return np.stack([value - reach, value + reach])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from pfnts.ope.log import Codes, Log, Matrix, Vector
-from pfnts.ope.outcome import Regressor, cross_fitted
+from pfnts.ope.outcome import cross_fitted
 
 _UNIT_SUM = 1e-6
 
@@ -132,14 +131,7 @@ def snips(log: Log, propensities: Matrix) -> Estimate:
     return Estimate("snips", w * log.rewards, w, log.groups)
 
 
-def dm(
-    log: Log,
-    propensities: Matrix,
-    *,
-    model: Regressor | None = None,
-    folds: int = 2,
-    predictions: Matrix | None = None,
-) -> Estimate:
+def dm(log: Log, propensities: Matrix, *, predictions: Matrix | None = None) -> Estimate:
     """Direct method: the mean of what an outcome model predicts for the policy's actions.
 
     Parameters
@@ -148,25 +140,14 @@ def dm(
         What was done.
     propensities
         (T, K) probabilities of the policy, in the order of ``log.arms``.
-    model
-        Unfitted regressor for each action's reward; ridge regression when left out.
-    folds
-        Folds of the cross-fitting.
     predictions
-        (T, K) predicted rewards, where they are at hand already; then no model is fitted.
+        (T, K) rewards that an outcome model predicts; `cross_fitted` ridge regressions when left out.
     """
-    predicted = _predictions(log, model, folds, predictions)
+    predicted = _predictions(log, predictions)
     return Estimate("dm", (_checked(log, propensities) * predicted).sum(1), np.ones(log.rounds), log.groups)
 
 
-def dr(
-    log: Log,
-    propensities: Matrix,
-    *,
-    model: Regressor | None = None,
-    folds: int = 2,
-    predictions: Matrix | None = None,
-) -> Estimate:
+def dr(log: Log, propensities: Matrix, *, predictions: Matrix | None = None) -> Estimate:
     """Doubly robust: the direct method, corrected by the weighted errors of the model (Dudik et al. 2011).
 
     Parameters
@@ -175,12 +156,8 @@ def dr(
         What was done.
     propensities
         (T, K) probabilities of the policy, in the order of ``log.arms``.
-    model
-        Unfitted regressor for each action's reward; ridge regression when left out.
-    folds
-        Folds of the cross-fitting.
     predictions
-        (T, K) predicted rewards, where they are at hand already; then no model is fitted.
+        (T, K) rewards that an outcome model predicts; `cross_fitted` ridge regressions when left out.
 
     Examples
     --------
@@ -192,14 +169,10 @@ def dr(
     >>> dm(log, half, predictions=predictions).value, dr(log, half, predictions=predictions).value
     (1.5, 2.5)
     """
-    predicted = _predictions(log, model, folds, predictions)
+    predicted = _predictions(log, predictions)
     direct = (_checked(log, propensities) * predicted).sum(1)
     errors = weights(log, propensities) * (log.rewards - log.probabilities_of(predicted))
     return Estimate("dr", direct + errors, np.ones(log.rounds), log.groups)
-
-
-ESTIMATORS: dict[str, Callable[..., Estimate]] = {"ips": ips, "snips": snips, "dm": dm, "dr": dr}
-"""By name; "dm" and "dr" take an outcome model or its predictions besides."""
 
 
 @dataclass(frozen=True)
@@ -270,11 +243,9 @@ def _checked(log: Log, propensities: Matrix) -> Matrix:
     return np.maximum(p, 0.0)
 
 
-def _predictions(log: Log, model: Regressor | None, folds: int, predictions: Matrix | None) -> Matrix:
+def _predictions(log: Log, predictions: Matrix | None) -> Matrix:
     if predictions is None:
-        return cross_fitted(log, model=model, folds=folds)
-    if model is not None:
-        raise ValueError("model and predictions must not both be given")
+        return cross_fitted(log)
     if predictions.shape != (log.rounds, log.n_arms):
         raise ValueError(f"predictions must be {(log.rounds, log.n_arms)}, got {predictions.shape}")
     return predictions

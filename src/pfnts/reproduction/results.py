@@ -203,11 +203,18 @@ def _software(made: Sequence[Outcome]) -> str:
 
 
 def _fewer(sections: Sequence[Section]) -> list[str]:
-    short: dict[str, list[str]] = {}
+    made: dict[str, dict[str, int]] = {}
     for section in sections:
         for (scenario, policy), row in section.cells.items():
-            if not section.axis and row.replications < _WHOLE:
-                short.setdefault(policy.label, []).append(f"{scenario} {row.replications}")
+            if not section.axis:
+                made.setdefault(policy.label, {})[scenario] = row.replications
+    short: dict[str, list[str]] = {}
+    for name, counts in made.items():
+        least = min(counts.values())
+        if len(counts) > 1 and least == max(counts.values()) < _WHOLE:
+            short[name] = [f"{least} everywhere"]
+        elif lacking := [f"{scenario} {count}" for scenario, count in counts.items() if count < _WHOLE]:
+            short[name] = lacking
     listed = "; ".join(f"{name} ({', '.join(cells)})" for name, cells in short.items())
     return [f"Fewer than {_WHOLE} replications: {listed}."] if short else []
 

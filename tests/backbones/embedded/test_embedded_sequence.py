@@ -13,11 +13,11 @@ from numpy.random import Generator
 from pfnts.backbones.embedded import EmbeddedBackbone, growth
 from pfnts.backbones.embedded import sequence as module
 from pfnts.backbones.embedded.asking import prepare
-from pfnts.backbones.embedded.cache import Cache, Piece, attention, tail_ends
+from pfnts.backbones.embedded.cache import PIECE, SHORT, SIDE_BY_SIDE, Cache, Piece, attention, tail_ends
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
-from pfnts.backbones.embedded.regressions import base_predictions_of
+from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions, base_predictions_of
 from pfnts.backbones.embedded.sequence import EmbeddedSequence, basis_of
 
 SIZES = [1, 2, 7, 16, 31, 32, 40, 64, 79, 80, 90]
@@ -277,3 +277,24 @@ def test_shipped_network_learns_a_curve(rng: Generator) -> None:
     error = ((np.stack([early, late]) - truth) ** 2).mean(axis=1) / truth.var()
     assert error[1] < 0.05
     assert error[1] < error[0]
+
+
+@pytest.mark.parametrize(("rows", "where"), [(40, "cpu"), (SHORT, "meta")])
+def test_a_card_leaves_the_regressions_of_short_histories_to_the_cpu(
+    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch, rows: int, where: str
+) -> None:
+    # The device "meta" stands for a card: it has shapes and no values.
+    for rows_at_once in (PIECE, SIDE_BY_SIDE):
+        monkeypatch.setitem(rows_at_once, "meta", 8)
+    seen = set()
+
+    def extend(self: Regressions, X: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        seen.update({X.device.type, y.device.type})
+        return torch.zeros(1, X.shape[1], BASE_PREDICTIONS, device=X.device)
+
+    monkeypatch.setattr(Regressions, "extend", extend)
+    X, y, _ = history(rng, n=rows)
+    cache = Cache(copy.deepcopy(small_network).to("meta"), X, y, keep=(), device="meta")
+    (*_, piece) = next(cache.extend(8, X, y))
+    assert seen == {where}
+    assert piece.told.device.type == piece.cells.device.type == "meta"

@@ -9,8 +9,18 @@ import signal
 import numpy as np
 import pytest
 
-from pfnts.experiments import Job, LocalEngine, PolicySpec, RunSpec, job, plan, prepare, run
-from pfnts.experiments.engines import make
+from pfnts.experiments import (
+    Job,
+    LocalEngine,
+    LockstepEngine,
+    PolicySpec,
+    RayEngine,
+    RunSpec,
+    job,
+    plan,
+    prepare,
+    run,
+)
 from pfnts.experiments.jobs import Failure, Finished, work
 from pfnts.experiments.provenance import cores
 
@@ -111,17 +121,7 @@ def test_all_cores_work_when_nothing_is_said() -> None:
     assert LocalEngine().workers == cores() >= 1
 
 
-@pytest.mark.parametrize("engine", ["local", "lockstep", "ray"])
-def test_workers_must_be_positive(engine: str) -> None:
+@pytest.mark.parametrize("engine", [LocalEngine, LockstepEngine, RayEngine])
+def test_workers_must_be_positive(engine: type[LocalEngine | LockstepEngine | RayEngine]) -> None:
     with pytest.raises(ValueError, match="workers must be a positive integer, got 0"):
-        make(engine, workers=0)
-
-
-def test_unknown_engine_is_refused() -> None:
-    with pytest.raises(ValueError, match="engine must be one of local, lockstep, ray; got 'slurm'"):
-        make("slurm")
-
-
-def test_address_without_ray_is_refused() -> None:
-    with pytest.raises(ValueError, match="address is of a Ray cluster"):
-        make("local", address="auto")
+        engine(workers=0)

@@ -31,6 +31,9 @@ NARROW = 40
 """As many columns are always shown, and no more are told to regressions, whose time grows with their cube."""
 CELLS = 16_384
 """More columns are shown as long as they times the rows of the basis are no more than this."""
+SHORT = 512
+"""Regressions of a cache with a smaller basis are made on the CPU, wherever the network is: they are hundreds
+of small operations, and to start one on a card takes longer than to do it here."""
 FEW = 4
 """Up to as many queries, plain products read keys and values faster than fused attention does."""
 
@@ -67,9 +70,10 @@ class Cache:
         self._network = network
         self._device = device
         self._at_once = SIDE_BY_SIDE[kind] * self.piece
-        self._views = [View(X, y, width=max(NARROW, CELLS // len(y)), keep=keep, device=device)]
+        self._regress_on = "cpu" if len(y) < SHORT else device
+        self._views = [View(X, y, width=max(NARROW, CELLS // len(y)), keep=keep)]
         if self._views[0].columns > NARROW:
-            self._views.append(View(X, y, width=NARROW, keep=keep, device=device))
+            self._views.append(View(X, y, width=NARROW, keep=keep))
         norm = self._views[0].norm
         self.y_centre, self.y_scale = float(norm.y_centre), float(norm.y_scale)
         generator = torch.Generator().manual_seed(0)
@@ -102,7 +106,7 @@ class Cache:
 
     def show(self, X: Array) -> Tensor:
         """Contexts as the network sees them, (m, P)."""
-        return self._views[0].contexts(X).float()
+        return self._views[0].contexts(X).to(self._device)
 
     def reach(self, size: int, X: Array, y: Array) -> Growth:
         """Make ready to answer after ``size`` rows of the history X (n, P), y (n,)."""
@@ -128,7 +132,8 @@ class Cache:
     def base_predictions(self, X: Array, size: int) -> Tensor:
         """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, base predictions)."""
         known = self._regressions if size % self.piece == 0 else dict(self._tail)[size]
-        return known.base_predictions(self._views[-1].contexts(X)[None], [size]).float()
+        said = known.base_predictions(self._exact(self._views[-1].contexts(X)), [size])
+        return said.float().to(self._device)
 
     def upto(self, block: CausalBlock, size: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the start row and the first ``size`` rows."""
@@ -166,14 +171,20 @@ class Cache:
     def _tell(self, X: Array, y: Array, regressions: Regressions) -> Tensor:
         """Show rows to regressions, and return what they said before, (1, m, base predictions)."""
         view = self._views[-1]
-        return regressions.extend(view.contexts(X)[None], view.targets(y)[None]).float()
+        said = regressions.extend(self._exact(view.contexts(X)), self._exact(view.targets(y)))
+        return said.float().to(self._device)
+
+    def _exact(self, x: Tensor) -> Tensor:
+        """What the network sees, for regressions: where they are made, in double precision if there is it."""
+        x = x.to(self._regress_on)[None]
+        return x if x.device.type == "mps" else x.double()
 
     def _known(
         self, begin: int, end: int, X: Array, y: Array, regressions: Regressions, start: int | None
     ) -> Piece:
         """Rows from ``begin`` to ``end``, a whole piece or one of the tail that begins at ``start``."""
         network, X, y = self._network, X[begin:end], y[begin:end]
-        target = self._views[0].targets(y)[None].float()
+        target = self._views[0].targets(y)[None].to(self._device)
         cells = network.cells(self.show(X)[None], self.identity) + network.cells.target(target)[:, :, None]
         told = network.target(target) + network.base_prediction(self._tell(X, y, regressions))
         return Piece(cells, told, self._place(begin + 1, end + 1, before=start), self._held)
@@ -202,30 +213,22 @@ class View:
         Columns to be left.
     keep
         Columns that are never mixed with others.
-    device
-        Where to compute.
     """
 
-    def __init__(self, X: Array, y: Array, *, width: int, keep: Sequence[int], device: str) -> None:
+    def __init__(self, X: Array, y: Array, *, width: int, keep: Sequence[int]) -> None:
         self._reduce = ColumnReduction.of(X, y, width=width, keep=keep)
         reduced = torch.from_numpy(self._reduce(X))
         self.columns = reduced.shape[1]
         """Columns left."""
         self.norm = Normalisation.of(reduced, torch.from_numpy(y))
-        self._device = device
 
     def contexts(self, X: Array) -> Tensor:
-        """Contexts (m, P) as they are shown."""
-        return self._on_device(self.norm.contexts(torch.from_numpy(self._reduce(X))))
+        """Contexts (m, P) as they are shown, in the network's precision."""
+        return self.norm.contexts(torch.from_numpy(self._reduce(X))).float()
 
     def targets(self, y: Array) -> Tensor:
-        """Targets (m,) as they are shown."""
-        return self._on_device(self.norm.targets(torch.from_numpy(y)))
-
-    def _on_device(self, x: Tensor) -> Tensor:
-        """Rounded to what the network sees; in the precision that regressions want, where there is it."""
-        x = x.float().to(self._device)
-        return x if x.device.type == "mps" else x.double()
+        """Targets (m,) as they are shown, likewise."""
+        return self.norm.targets(torch.from_numpy(y)).float()
 
 
 @dataclass(frozen=True)

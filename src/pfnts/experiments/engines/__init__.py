@@ -4,6 +4,5 @@ from pfnts.experiments.engines.base import Engine, Listener, UnusableDeviceError
 from pfnts.experiments.engines.cluster import RayEngine
 from pfnts.experiments.engines.local import LocalEngine
 from pfnts.experiments.engines.lockstep import LockstepEngine
-from pfnts.experiments.engines.registry import make
 
-__all__ = ["Engine", "Listener", "LocalEngine", "LockstepEngine", "RayEngine", "UnusableDeviceError", "make"]
+__all__ = ["Engine", "Listener", "LocalEngine", "LockstepEngine", "RayEngine", "UnusableDeviceError"]

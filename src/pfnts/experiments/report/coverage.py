@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from pfnts.experiments.calibration import LEVEL, CoverageRow
 from pfnts.experiments.charts import Chart, Line, Panel
 from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import write_file
-from pfnts.experiments.report.tables import Cell, Table, markdown
+from pfnts.experiments.report.tables import Cell, Table, csv_text, markdown
 
 _NAMES = [field.name for field in fields(CoverageRow)]
 _SHOWN = {"coverage": "share that hold the mean reward", "length": "mean length"}
@@ -125,12 +124,8 @@ def _row(line: dict[str, str]) -> CoverageRow:
     return CoverageRow(**read, seconds=math.nan)
 
 
-def _csv(rows: Iterable[CoverageRow], names: Sequence[str]) -> str:
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, names, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in rows)
-    return buffer.getvalue()
+def _csv(rows: Sequence[CoverageRow], names: Sequence[str]) -> str:
+    return csv_text(names, [[getattr(row, name) for name in names] for row in rows], digits=9)
 
 
 def _cell(row: CoverageRow | None, measure: str) -> Cell:
