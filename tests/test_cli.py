@@ -217,7 +217,9 @@ def test_demo_needs_no_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_table_of_ones_own_is_played(tmp_path: Path) -> None:
-    lines = ["weight,coat,pet"] + [f"{i % 9},{'ab'[i % 2]},{('cat', 'dog')[i % 9 > 4]}" for i in range(120)]
+    lines = ["name,weight,coat,pet"] + [
+        f"n{i},{i % 9},{'ab'[i % 2]},{('cat', 'dog')[i % 9 > 4]}" for i in range(120)
+    ]
     (tmp_path / "pets.csv").write_text("\n".join(lines))
     table = (
         "--scenario",
@@ -231,6 +233,9 @@ def test_table_of_ones_own_is_played(tmp_path: Path) -> None:
     )
     text = pfnts("run", *table, "--target", "pet", "--replications", "2", "--out", tmp_path / "runs")
     assert "pets.csv:pet" in text
+    assert text.count("left out of the contexts: 'name' (an id)\n") == 1
+    assert "Warning" not in text
+    assert "drop=" not in text
     means = {row.policy.name: row.mean for row in summarize(RunStore(tmp_path / "runs"))}
     assert means["lin-ts"] < 0.6 * means["uniform"]
     pfnts("report", tmp_path / "runs", "--no-figures")
