@@ -21,6 +21,8 @@ from pfnts import environments, policies
 from pfnts.cli import app
 from pfnts.cli.demo import RIVALS, SCENARIO, saved
 from pfnts.cli.run import policy_grid
+from pfnts.environments import describe, names
+from pfnts.environments.synthetic import SyntheticScenario
 from pfnts.experiments import PolicySpec, RunSpec, RunStore, summarize
 from pfnts.experiments import run as simulated
 from pfnts.experiments import simulations as runner_module
@@ -207,6 +209,19 @@ def test_demo_draws_curves_and_says_what_was_saved(tmp_path: Path) -> None:
         assert f"{shown} {short_number(lost[shown])}" in text
     assert saved(lost, 60) in text
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_plays_by_name_the_first_synthetic_scenario_in_which_the_context_decides() -> None:
+    synthetic = [describe(name) for name in names() if isinstance(describe(name), SyntheticScenario)]
+    assert min(scenario.name for scenario in synthetic if scenario.needs_context) == SCENARIO
+
+
+def test_demo_plays_another_scenario(tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "plot.png", "--horizon", "30", "--backbone", "linear")
+    text = pfnts("demo", "--scenario", "friedman", *out)
+    assert "30 rounds of friedman: " in text
+    assert "one arm is best at every context" in text
+    assert "scenario must be one of linear," in pfnts("demo", "--scenario", "freidman", *out, code=2)
 
 
 def test_demo_needs_no_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
