@@ -69,6 +69,12 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     return re.sub(r"```python\n(?=>>> )", "```pycon\n", markdown)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep names in tables whole, and let a figure lead to itself in full size, which a phone needs."""
+    html = re.sub(r"(<t[dh][^>]*>)<code>([^\s<]+)</code>", r'\1<code class="name">\2</code>', html)
+    return re.sub(r'(<img [^>]*src="([^"]+)"[^>]*>)', r'<a href="\2">\1</a>', html)
+
+
 def on_nav(nav: Navigation, **_: Any) -> Navigation:
     """Refuse a section without pages: its tab would lead nowhere."""
     empty = [item.title for item in nav.items if isinstance(item, Section) and not item.children]
@@ -86,13 +92,14 @@ def from_the_root(source: str, text: str) -> str:
 
 
 def example_page(script: Path) -> str:
-    """The page of an example: what its docstring says, its figure, and the script itself."""
+    """The page of an example: what its docstring says, its figure, what it prints, and the script itself."""
     source = script.read_text(encoding="utf-8")
     title, *text = (ast.get_docstring(ast.parse(source)) or "").split("\n\n")
     code = source.split('"""', 2)[2].strip()
     figure = f"![{title.lstrip('# ')}]({script.stem}.png)"
+    printed = f"It prints\n\n```text\n{script.with_suffix('.txt').read_text(encoding='utf-8')}```"
     ending = f"## The script\n\n`docs/gallery/{script.name}`, as it runs:\n\n```python\n{code}\n```\n"
-    return "\n\n".join([title, *text, figure, ending])
+    return "\n\n".join([title, *text, figure, printed, ending])
 
 
 def package_page(name: str) -> str:

@@ -1,9 +1,13 @@
-"""Tries the installed package as a new user would; a script for an environment that has nothing else."""
+"""Tries the installed package as a new user would; a script for an environment that has nothing else.
+
+What needs an extra is tried where the extra is installed: `PFNRegressor`, and the service.
+"""
 
 from __future__ import annotations
 
 import doctest
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,9 +42,43 @@ def main() -> None:
     assert not outcome.failed
     print(f"README.md: {outcome.attempted} lines as they say")
     command = str(Path(sys.executable).with_name("pfnts"))
-    for arguments in (["--version"], ["info"], ["scenarios"], ["demo", "--horizon", "300"]):
-        print(f"$ pfnts {' '.join(arguments)}", flush=True)
-        subprocess.run([command, *arguments], check=True)
+    drinkless = "ope drinkless-sim --policy ts --policy lin-ts --people 100 --replicates 1"
+    assert drinkless[:-1] in text
+    for arguments in ("--version", "info", "scenarios", "demo --horizon 300", drinkless):
+        print(f"$ pfnts {arguments}", flush=True)
+        subprocess.run([command, *arguments.split()], check=True)
+    if find_spec("fastapi"):
+        serve_and_ask([command], text)
+
+
+def serve_and_ask(command: list[str], readme: str) -> None:
+    """Start a service and send it the three requests of README.md by curl."""
+    requests = re.findall(r"^ +(curl .*)$", readme, re.MULTILINE)
+    assert len(requests) == 3, "README.md has other requests than those tried here"
+    service = subprocess.Popen(
+        [*command, "serve", "--data", "pfnts-data", "--port", "0"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert service.stdout is not None
+        address = re.search(r"http://(\S+)\. ", service.stdout.readline())
+        assert address is not None, f"the service did not start, status {service.wait()}"
+        answers = []
+        for request in requests:
+            line = request.replace("localhost:8000", address[1]).replace(
+                "curl", "curl -sS --fail-with-body", 1
+            )
+            print(f"$ {line}", flush=True)
+            answers.append(
+                subprocess.run(line, shell=True, check=True, capture_output=True, text=True).stdout
+            )
+            print(answers[-1])
+        assert '"arm":' in answers[1]
+        assert '"propensities":' in answers[1]
+        assert '"reason":"warmup"' in answers[1]
+        assert '"learned"' in answers[2]
+    finally:
+        service.terminate()
+        service.wait(timeout=30)
 
 
 if __name__ == "__main__":

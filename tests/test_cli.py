@@ -21,6 +21,8 @@ from pfnts import environments, policies
 from pfnts.cli import app
 from pfnts.cli.demo import RIVALS, SCENARIO, saved
 from pfnts.cli.run import policy_grid
+from pfnts.environments import describe, names
+from pfnts.environments.synthetic import SyntheticScenario
 from pfnts.experiments import PolicySpec, RunSpec, RunStore, summarize
 from pfnts.experiments import run as simulated
 from pfnts.experiments import simulations as runner_module
@@ -214,6 +216,19 @@ def test_demo_draws_curves_and_says_what_was_saved(tmp_path: Path) -> None:
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_demo_plays_by_name_the_first_synthetic_scenario_in_which_the_context_decides() -> None:
+    synthetic = [describe(name) for name in names() if isinstance(describe(name), SyntheticScenario)]
+    assert min(scenario.name for scenario in synthetic if scenario.needs_context) == SCENARIO
+
+
+def test_demo_plays_another_scenario(tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "plot.png", "--horizon", "30", "--backbone", "linear")
+    text = pfnts("demo", "--scenario", "friedman", *out)
+    assert "30 rounds of friedman: " in text
+    assert "one arm is best at every context" in text
+    assert "scenario must be one of linear," in pfnts("demo", "--scenario", "freidman", *out, code=2)
+
+
 def test_demo_needs_no_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     text = pfnts("demo", "--horizon", "30", "--backbone", "linear", "--out", tmp_path / "plot.png")
@@ -222,7 +237,9 @@ def test_demo_needs_no_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_table_of_ones_own_is_played(tmp_path: Path) -> None:
-    lines = ["weight,coat,pet"] + [f"{i % 9},{'ab'[i % 2]},{('cat', 'dog')[i % 9 > 4]}" for i in range(120)]
+    lines = ["name,weight,coat,pet"] + [
+        f"n{i},{i % 9},{'ab'[i % 2]},{('cat', 'dog')[i % 9 > 4]}" for i in range(120)
+    ]
     (tmp_path / "pets.csv").write_text("\n".join(lines))
     table = (
         "--scenario",
@@ -236,6 +253,9 @@ def test_table_of_ones_own_is_played(tmp_path: Path) -> None:
     )
     text = pfnts("run", *table, "--target", "pet", "--replications", "2", "--out", tmp_path / "runs")
     assert "pets.csv:pet" in text
+    assert text.count("left out of the contexts: 'name' (an id)\n") == 1
+    assert "Warning" not in text
+    assert "drop=" not in text
     means = {row.policy.name: row.mean for row in summarize(RunStore(tmp_path / "runs"))}
     assert means["lin-ts"] < 0.6 * means["uniform"]
     pfnts("report", tmp_path / "runs", "--no-figures")

@@ -1,14 +1,14 @@
 """# A shop whose orders come later
 
 With this example you can handle rewards that arrive days after the decision, or never, and see what goes
-wrong if only the good ones are handed in.
+wrong if only the good ones are reported.
 
 A shop shows every visitor one of three offers. Whoever orders does so within a few days, and whoever does
 not order sends no message about it. Three ways to deal with that:
 
-- **window**: an order is handed in when it comes, and a 0 when the window of three days is over without
+- **window**: an order is reported when it comes, and a 0 when the window of three days is over without
   one.
-- **orders only**: nothing is handed in for those who never order. Then every reward the policy sees is an
+- **orders only**: nothing is reported for those who never order. Then every reward the policy sees is an
   order, and every offer seems to work.
 - **at once**: the outcome is known immediately, which is what a simulation would assume.
 """

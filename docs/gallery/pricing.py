@@ -8,9 +8,8 @@ price; the reward is the margin if they do, and 0 if they do not. One shop treat
 have nothing in common, the other gives each arm its price as a feature. In the middle of the run both may ask
 a thirteenth price.
 
-With 300 buyers the shop with labels loses 582 of margin, the one with features 313: most of the difference
-is lost in the first fifty rounds, which the labels need to try every price. The thirteenth price, 20, is
-judged by its neighbours from the moment it is added.
+The labels need some fifty buyers to try every price, and that is where most of the difference is lost. The
+thirteenth price, 20, is judged by its neighbours from the moment it is added.
 """
 
 from __future__ import annotations

@@ -47,6 +47,55 @@ def test_what_is_no_table_is_refused(name: str, content: bytes, words: str, tmp_
         read_file(tmp_path / name)
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_separator_is_told_by_the_header(separator: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a, b": [1.5, -2.25], "c;d": ["x;y", "z"], "e\tf": ["p,q", "r"]})
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, sep=separator, index=False)
+    table = read_file(path)
+    assert table.names == ("a, b", "c;d", "e\tf")
+    assert Schema.infer(table).columns[0].kind == "numeric"
+    assert table["c;d"] == ["x;y", "z"]
+    assert table["e\tf"] == ["p,q", "r"]
+
+
+def test_decimal_commas_are_read_where_semicolons_separate(tmp_path: Path) -> None:
+    lines = [
+        "net;code;version;share",
+        "1.234,5;1,2;1.549;0,25",
+        "NA;3,x;1.550;?",
+        "-0,75;4;1.551;1",
+        "12;5;2;0",
+    ]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(lines))
+    table = read_file(path)
+    expected = pd.read_csv(path, sep=";", decimal=",", thousands=".", na_values="?")
+    for name in ("net", "share"):
+        read_here = [float(cell) if cell not in ("NA", "?") else float("nan") for cell in table[name]]
+        assert read_here == pytest.approx(expected[name].tolist(), nan_ok=True)
+    assert table["code"] == ["1,2", "3,x", "4", "5"]  # not all are numbers
+    assert table["version"] == [
+        "1.549",
+        "1.550",
+        "1.551",
+        "2",
+    ]  # no comma in any of them
+
+
+def test_decimal_commas_are_no_numbers_where_commas_separate(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n"1,5",2\n"2,5",3\n')
+    assert read_file(path)["a"] == ["1,5", "2,5"]
+
+
+def test_error_about_another_encoding_says_how_to_mend_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("größe;preis\n1;2\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"iconv -f windows-1252 -t utf-8 t\.csv > utf8\.csv"):
+        read_file(path)
+
+
 def test_no_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"t.csv: file must exist, there is none at"):
         read_file(tmp_path / "t.csv")

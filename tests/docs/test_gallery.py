@@ -29,3 +29,4 @@ def test_each_example_has_its_figure_and_its_line_in_the_list() -> None:
     for script in SCRIPTS:
         assert f"]({script.name})" in listed
         assert script.with_suffix(".png").exists()
+        assert script.with_suffix(".txt").exists()

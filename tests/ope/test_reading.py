@@ -275,6 +275,14 @@ def test_malformed_log_is_explained_and_ends_with_code_2(case: str, tmp_path: Pa
     assert not (tmp_path / "o").exists()
 
 
+def test_command_without_roles_lists_the_columns_of_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    result = CliRunner().invoke(app, ["ope", str(path), "--reward", "opened"], env={"COLUMNS": "400"})
+    assert result.exit_code == 2
+    assert "needs --action and --propensity to say which columns these are" in result.output
+    assert str(GOOD.splitlines()[0].split(",")) in result.output
+
+
 def test_every_malformed_log_has_words_of_its_own() -> None:
     messages = [message for _, _, message in BAD.values()]
     assert len(set(messages)) == len(messages) >= 10

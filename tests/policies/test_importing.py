@@ -100,6 +100,8 @@ def test_without_a_schema_ids_dates_and_roles_are_no_contexts() -> None:
     assert policy.schema is not None
     assert [column.name for column in policy.schema.columns] == ["age", "plan"]
     named = make(schema=None)
+    with pytest.raises(ValueError, match="context must be a list of column names, got the text 'age'"):
+        named.learn(table, action="message", reward="opened", context="age")
     named.learn(table, action="message", reward="opened", context=["age"])
     assert named.schema is not None
     assert named.schema.features == ("age",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -77,6 +78,16 @@ def plain_errors(*kinds: type[Exception]) -> Iterator[None]:
         reason = _of_the_system(error) if isinstance(error, OSError) else str(error)
         errors.print(Text.assemble(("error: ", "bold red"), visible(reason)), soft_wrap=True)
         raise typer.Exit(2) from error
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Print warnings as sentences, without the line of code that gave them, or its argument."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        say(message.partition("; name them in drop=")[0])
 
 
 @contextmanager

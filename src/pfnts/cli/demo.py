@@ -13,10 +13,12 @@ from rich.text import Text
 
 from pfnts.cli.console import plain_errors, say, terminal
 from pfnts.cli.curves import draw
+from pfnts.environments import Scenario, describe
 from pfnts.experiments import Job, PolicySpec, Run, plan, prepare, regret_curves, run_all
 from pfnts.experiments.jobs import Spec
 
 SCENARIO = "friedman-disjoint"
+"""By name the first synthetic scenario in which the context decides."""
 RIVALS = {"lin-ts": "a linear model", "ts": "one arm for all", "uniform": "chance"}
 """Policies that PFN-TS is compared with, and who a newcomer would say decides."""
 
@@ -25,6 +27,7 @@ _ROWS = 14
 
 
 def demo(
+    scenario: Annotated[str, typer.Option(help="What to play; see **pfnts scenarios**.")] = SCENARIO,
     horizon: Annotated[int, typer.Option(min=1, help="Rounds in a run.")] = 2_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same runs.")] = 42,
     backbone: Annotated[str, typer.Option(help="Prediction model behind PFN-TS.")] = "embedded",
@@ -36,24 +39,46 @@ def demo(
 
     Two arms, five features, and no arm that is best for everybody: which one is depends on the context, by a
     curved function (Friedman's first) that no policy is told. Four policies meet the same contexts and the
-    same luck, and the curves show what each has lost so far against always choosing right.
+    same luck, and the curves show what each has lost so far against always choosing right. The scenario is by
+    name the first synthetic one in which the context decides; choose another if you doubt it.
     """
-    say(
-        f"{horizon:,} visitors, two arms, five features. Which arm is better depends on the visitor, by a "
-        "curved function that no policy is told.\n"
-        "Curves: reward lost so far against always choosing the better arm. A curve that flattens has "
-        "learned.\n"
-    )
     with plain_errors(ValueError, ImportError, OSError):
+        say(introduced(describe(scenario), horizon))
         # PFN-TS last, because it takes longest: there is something to compare with while it runs.
         contestants = [*map(PolicySpec, RIVALS), PolicySpec.of("pfn-ts", backbone=backbone)]
-        specs = plan(scenarios=[SCENARIO], policies=contestants, horizon=horizon, replications=1, seed=seed)
+        specs = plan(scenarios=[scenario], policies=contestants, horizon=horizon, replications=1, seed=seed)
         curves = _GrowingCurves({spec: name(spec.policy) for spec in reversed(specs)}, horizon)
         with Live(curves, console=terminal, refresh_per_second=8) if terminal.is_terminal else curves:
             runs = list(run_all(prepare(specs), listener=curves.hear))
         say("\n" + saved({curves.names[run.spec]: run.result.total_regret for run in runs}, horizon))
         _draw_picture(runs, out)
-    say("Next: ten lines of Python in README.md, pfnts scenarios, pfnts run --help.")
+    say(
+        "One run on one problem proves little. Another problem: pfnts demo --scenario steps (pfnts scenarios "
+        "lists them all). Other luck: pfnts demo --seed 1.\n"
+        "Next: ten lines of Python in README.md, pfnts run --help."
+    )
+
+
+def introduced(scenario: Scenario, horizon: int) -> str:
+    """Say what is played, and how to read the curves.
+
+    Examples
+    --------
+    >>> print(introduced(describe("linear"), 500).splitlines()[0])
+    500 rounds of linear: three unrelated linear functions of ten features.
+    >>> print(introduced(describe("friedman"), 500).splitlines()[1])
+    2 arms, 5 features; one arm is best at every context. No policy is told.
+    """
+    deciding = {
+        True: "which arm is best depends on the context",
+        False: "one arm is best at every context",
+        None: "whether the context decides is not known",
+    }[scenario.needs_context]
+    return (
+        f"{horizon:,} rounds of {scenario.name}: {scenario.description}.\n"
+        f"{scenario.n_arms} arms, {scenario.n_features} features; {deciding}. No policy is told.\n"
+        "Curves: reward lost so far against always choosing right. A curve that flattens has learned.\n"
+    )
 
 
 def name(policy: PolicySpec) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, get_args
@@ -10,10 +9,11 @@ from typing import Annotated, get_args
 import numpy as np
 import typer
 
-from pfnts.cli.console import leave_with_failures, plain_errors, say, show, stoppable
+from pfnts.cli.console import leave_with_failures, plain_errors, plain_warnings, say, show, stoppable
 from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.cli.run import policy_grid
+from pfnts.contexts import read_file
 from pfnts.experiments import RunStore, prepare
 from pfnts.experiments.ope_report import action_table, value_table, verdict, weight_table, write_report
 from pfnts.experiments.replays import plan_replays, values
@@ -82,9 +82,8 @@ def ope(
     """
     with plain_errors(ValueError, ImportError, OSError):
         rounds = load_log(
-            log, roles_of(action, reward, propensity, cluster, time, context, needed=log not in EXAMPLES),
-            data=data, seed=seed,
-        )  # fmt: skip
+            log, roles_of(log, action, reward, propensity, cluster, time, context), data=data, seed=seed
+        )
         rounds = rounds if people is None else rounds.first(people)
         default = PAPER if log == "drinkless" else QUICK
         specs = policy_grid(policy or default, arms=rounds.arms)
@@ -122,31 +121,28 @@ def load_log(name: str, roles: Roles | None, *, data: Path | None, seed: int) ->
     if name == "drinkless-sim":
         return simulated_drinkless(rng=np.random.default_rng(seed))
     assert roles is not None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        log = read_log(name, roles).standardized()
-    for warning in caught:
-        say(str(warning.message))
-    return log
+    with plain_warnings():
+        return read_log(name, roles).standardized()
 
 
 def roles_of(
+    log: str,
     action: str | None,
     reward: str | None,
     propensity: str | None,
     cluster: str | None,
     time: str | None,
     context: Sequence[str] | None,
-    *,
-    needed: bool,
 ) -> Roles | None:
     """Which column is what; the examples know it themselves."""
-    if not needed:
+    if log in EXAMPLES:
         return None
     if action is None or reward is None or propensity is None:
+        given = {"--action": action, "--reward": reward, "--propensity": propensity}
+        missing = [option for option, value in given.items() if value is None]
         raise ValueError(
-            "a log of your own needs --action, --reward and --propensity, "
-            f"got {action!r}, {reward!r} and {propensity!r}"
+            f"a log of your own needs {' and '.join(missing)} to say which columns these are; {log} has "
+            f"the columns {list(read_file(log).names)}"
         )
     return Roles(
         action=action,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pfnts import environments
-from pfnts.cli.console import leave_with_failures, plain_errors, regret_table, show, stoppable
+from pfnts.cli.console import leave_with_failures, plain_errors, plain_warnings, regret_table, show, stoppable
 from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.cli.tables import obtainable
@@ -65,7 +65,7 @@ def run(
     contexts and the same luck. A run that fails stops no other; the numbers depend neither on the engine nor
     on the number of workers, only on the device, which may round otherwise.
     """
-    with plain_errors(ValueError, ImportError, OSError):
+    with plain_errors(ValueError, ImportError, OSError), plain_warnings():
         specs = plan(
             scenarios=environments.names() if "all" in scenario else scenarios_of(scenario, target),
             policies=policy_grid(policy, backbone=backbone or [], encoding=encoding or []),
@@ -94,8 +94,8 @@ def scenarios_of(texts: Sequence[str], target: str | None) -> list[str]:
     tables = [text for text in texts if text.lower().endswith((".csv", ".csv.gz"))]
     if bool(tables) != (target is not None):
         raise ValueError(
-            f"--target goes with a table, --scenario mine.csv, and a table needs one; got {target!r} and "
-            f"{', '.join(texts)}"
+            "--target, the column of the classes, goes with a table (--scenario mine.csv), and a table needs "
+            f"one; got {'none' if target is None else repr(target)} and {', '.join(texts)}"
         )
     return [table_scenario(text, target) if text in tables and target else text for text in texts]
 

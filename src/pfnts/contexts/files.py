@@ -16,17 +16,22 @@ from typing import Literal
 from pfnts.contexts.inference import IdColumnError, infer_column
 from pfnts.contexts.schema import Schema
 from pfnts.contexts.table import Table, read
+from pfnts.contexts.values import is_missing
 
 _CHUNK = 10_000
 """Lines of a CSV file that are turned into columns at a time."""
+_SEPARATORS = (",", ";", "\t")
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?")
 _ID_NAME = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid)$|[a-z](?:Id|ID)$|^(?i:index)?$|^Unnamed: 0$")
 
 
 def read_file(path: str | os.PathLike[str]) -> Table:
     """Read a CSV file (also compressed, ``.gz``) or a Parquet file (``.parquet``, ``.pq``).
 
-    A CSV file is UTF-8 with column names in its first line. Its cells stay texts: what they stand for is
-    told by the schema, or by all of a column's cells together where there is none.
+    A CSV file is UTF-8 with column names in its first line, separated by commas, semicolons or tabs. Where
+    it is semicolons, a column may have decimal commas (``1.234,5``), as spreadsheets write them in much of
+    Europe. Cells stay texts: what they stand for is told by the schema, or by all of a column's cells
+    together where there is none.
 
     Parameters
     ----------
@@ -98,10 +103,17 @@ def _csv(path: Path) -> Table:
             if path.suffix == ".gz"
             else path.open(encoding="utf-8-sig", newline="")
         ) as file:
-            lines = csv.reader(file, strict=True, skipinitialspace=True)
+            separator = _separator(file.readline())
+            file.seek(0)
+            lines = csv.reader(file, strict=True, skipinitialspace=True, delimiter=separator)
             header = [name.strip() for name in next(lines, [])]
             columns = _columns((line for line in lines if line), len(header), path.name)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path.name}: file must be a CSV table in UTF-8, reading it failed: {error}; save it anew as "
+            f'"CSV UTF-8", or: iconv -f windows-1252 -t utf-8 {path.name} > utf8.csv'
+        ) from error
+    except (OSError, EOFError, csv.Error, zlib.error) as error:
         raise ValueError(
             f"{path.name}: file must be a CSV table in UTF-8, reading it failed: {error}"
         ) from error
@@ -109,7 +121,22 @@ def _csv(path: Path) -> Table:
     if repeated or not header:
         said = f"the header repeats {repeated}" if repeated else "the first line is empty"
         raise ValueError(f"{path.name}: column names must be there and be distinct, {said}")
+    if separator == ";":
+        columns = [_with_points(column) for column in columns]
     return Table.of(dict(zip(header, columns, strict=True)), written=True)
+
+
+def _separator(header: str) -> str:
+    """Tell what separates columns: what makes most names of the first line; commas where that is the same."""
+    return max(_SEPARATORS, key=lambda each: len(next(csv.reader([header], delimiter=each), [])))
+
+
+def _with_points(cells: list[str]) -> list[str]:
+    """Write decimal points in a column whose cells are all numbers, some of them with decimal commas."""
+    present = [cell.strip() for cell in cells if not is_missing(cell)]
+    if not any("," in cell for cell in present) or not all(map(_DECIMAL_COMMA.fullmatch, present)):
+        return cells
+    return [cell if is_missing(cell) else cell.replace(".", "").replace(",", ".") for cell in cells]
 
 
 def _columns(lines: Iterator[list[str]], width: int, name: str) -> list[list[str]]:
@@ -119,7 +146,10 @@ def _columns(lines: Iterator[list[str]], width: int, name: str) -> list[list[str
     while chunk := list(islice(lines, _CHUNK)):
         for i, line in enumerate(chunk, start=done + 1):
             if len(line) != width:
-                raise ValueError(f"{name}: row {i} must have the header's {width} cells, got {len(line)}")
+                raise ValueError(
+                    f"{name}: row {i} must have the header's {width} cells, got {len(line)}; "
+                    'put quotes around a cell that holds the separator: "1,5"'
+                )
         for column, cells in zip(columns, zip(*chunk, strict=True), strict=True):
             column.extend(cells)
         done += len(chunk)

@@ -15,6 +15,7 @@ from pfnts import environments
 from pfnts.dotted import is_dotted, sources
 from pfnts.environments import Environment
 from pfnts.environments.openml import OpenMLScenario
+from pfnts.environments.tables import read_table
 
 _TABLE = re.compile(r"(?P<path>.+\.csv(\.gz)?):(?P<target>.+)", re.IGNORECASE | re.DOTALL)
 _digests: dict[int, tuple[object, str]] = {}
@@ -33,8 +34,8 @@ def table_scenario(path: str | Path, target: str) -> str:
 
 def check_scenario(scenario: str) -> None:
     """Raise a ValueError where there is no such scenario; a table is read, so that a mistake in it shows."""
-    if _TABLE.fullmatch(scenario):
-        make_environment(scenario, horizon=1, rng=np.random.default_rng(0), data=None)
+    if match := _TABLE.fullmatch(scenario):
+        environments.from_csv(match["path"], match["target"], horizon=1, rng=0)  # warns of what it leaves out
     else:
         environments.describe(scenario)
 
@@ -54,7 +55,8 @@ def make_environment(scenario: str, *, horizon: int, rng: Generator, data: Path 
         Folder with the tables of OpenML scenarios.
     """
     if match := _TABLE.fullmatch(scenario):
-        return environments.from_csv(match["path"], match["target"], horizon=horizon, rng=rng)
+        table = read_table(match["path"], target=match["target"])
+        return table.environment(name=Path(match["path"]).name.split(".")[0], horizon=horizon, rng=rng)
     return environments.make(scenario, horizon=horizon, rng=rng, data=data)
 
 

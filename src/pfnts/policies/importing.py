@@ -127,6 +127,8 @@ def _tabled(
             f"a table needs action= and reward=, names of columns among {list(table.names)}, "
             f"got {columns.action!r} and {columns.reward!r}"
         )
+    if isinstance(columns.context, str):
+        raise ValueError(f"context must be a list of column names, got the text {columns.context!r}")
     check_roles(table, columns.used, columns.context or ())
     texts(table, columns.action)  # complains about empty cells
     return (
