@@ -192,7 +192,10 @@ def _is_number(value: Any) -> bool:
 
 def _moment(value: Any) -> datetime | None:
     if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]").item()  # an integer where Python has no such year
+        try:
+            value = value.astype("datetime64[us]").item()  # an integer where Python has no such year
+        except OverflowError:  # numpy 2.5 and later
+            return None
     if isinstance(value, str):
         try:
             return datetime.fromisoformat(value.strip()) if _ISO_DATE.match(value.strip()) else None
