@@ -110,3 +110,12 @@ def test_default_that_is_left_to_the_policy_is_called_default(make_run: MakeRun)
     about[0] = {"producer": {"settings": {"estimator": None}}}
     outcomes = [condense(run, each) for run, each in zip(runs, about, strict=True)]
     assert row_name(organize(outcomes)[-1], PolicySpec("pfn-ts")) == "default"
+
+
+def test_default_within_a_settings_object_is_found(make_run: MakeRun) -> None:
+    plain, varied = PolicySpec("pfn-ts"), PolicySpec.of("pfn-ts", refresh=2.0)
+    outcomes = [
+        condense(make_run("linear", policy, 0, 1.0), {"producer": {"settings": policy.settings()}})
+        for policy in (plain, varied)
+    ]
+    assert row_name(organize(outcomes)[-1], plain) == "refresh=1.5 (default)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def row_name(section: Section, policy: PolicySpec) -> str:
         return ", ".join(f"{option}={value}" for option, value in policy.options)
     # As it was when it was run: the policy itself may not be at hand.
     settings = next(m[0].settings for (_, who), m in section.outcomes.items() if who == policy)
-    said = {option: _setting(settings[option]) for option in section.axis if option in settings}
+    said = {option: _setting(settings, option) for option in section.axis}
     known = ", ".join(f"{option}={value}" for option, value in said.items() if value not in (None, ""))
     # What is left to the policy, to decide by its backbone, has no value to be shown.
     return f"{known} (default)" if known else "default"
@@ -191,7 +192,10 @@ def _column_title(section: Section, scenario: str) -> str:
     return "; ".join(filter(None, [f"{section.rounds(scenario):,} rounds", free]))
 
 
-def _setting(value: object) -> object:
+def _setting(settings: Mapping[str, Any], option: str) -> object:
+    """The value of an option, also where it is a field of a settings object."""
+    groups = [each["settings"] for each in settings.values() if isinstance(each, dict) and "settings" in each]
+    value = next((group[option] for group in (settings, *groups) if option in group), None)
     return value["name"] if isinstance(value, dict) and "name" in value else value
 
 
