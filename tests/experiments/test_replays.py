@@ -279,7 +279,7 @@ def test_ctrl_c_keeps_finished_replays_and_says_so(tmp_path: Path, monkeypatch: 
     [
         (
             ["log.csv", "--action", "a", "--reward", "r"],
-            "--action, --reward and --propensity, got 'a', 'r' and None",
+            "log.csv: file must exist",
         ),
         (["drinkless-sim", "--policy", "unifrom"], "policy must be one of"),
         (
