@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,16 @@ def test_passes_every_check_of_scikit_learn() -> None:
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert not failed
     assert sum(r["status"] == "passed" for r in results) > 40
+
+
+def test_pickled_it_predicts_the_same_and_holds_no_network(rng: np.random.Generator) -> None:
+    X, y = table(rng, 60)
+    model = PFNRegressor().fit(X[:50], y[:50])
+    expected = model.predict(X[50:])
+    pickled = pickle.dumps(model)
+    assert len(pickled) < 20_000  # the network has 10 MB
+    np.testing.assert_array_equal(pickle.loads(pickled).predict(X[50:]), expected)
+    np.testing.assert_array_equal(copy.deepcopy(model).predict(X[50:]), expected)
 
 
 def test_frames_with_categories_booleans_and_missing_values(rng: np.random.Generator) -> None:

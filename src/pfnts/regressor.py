@@ -64,7 +64,8 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X must be a frame whose columns schema= can name, got {type(X).__name__}")
         else:
             X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=True)
-        self.sequence_ = backbones.load(self.backbone).sequence(X, np.asarray(y, dtype=np.float64))
+        self.rows_ = X, np.asarray(y, dtype=np.float64)
+        self.sequence_ = backbones.load(self.backbone).sequence(*self.rows_)
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -88,6 +89,15 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         half = float(standard_normal(np.array(0.5 + check_level(level) / 2))) * said.mean_sd
         return said.means[0] - half, said.means[0] + half
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The rows say it all: neither the network nor what it has read need be in a pickle.
+        return {name: value for name, value in super().__getstate__().items() if name != "sequence_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "rows_" in state:
+            self.sequence_ = backbones.load(self.backbone).sequence(*self.rows_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
