@@ -6,10 +6,12 @@ import os
 import resource
 import shutil
 import threading
+from contextlib import suppress
 
 import pytest
 
 from pfnts.service.check import check
+from pfnts.service.errors import Unavailable
 from pfnts.service.store import open_store
 from tests.service.asking import SHOP, asking, context, shop
 from tests.service.processes import Service, until
@@ -69,7 +71,7 @@ def test_a_read_only_store_is_answered_with_503_and_got_over(tmp_path, monkeypat
         assert "readonly" in ask("GET", "/readyz").json()["reasons"][0]
         assert ask.get("/shop/report").status_code == 200, "what is known can be read"
         monkeypatch.undo()
-        until(lambda: ask("GET", "/readyz").status_code == 200, 10)
+        until(lambda: ask("GET", "/readyz").status_code == 200)
         assert ask.post("/shop/decisions", {"decision_id": "d1", "context": context()}).status_code == 200
         assert [r.id for r in store.read("shop", 0)] == ["d1"], "nothing of the failed ones was stored"
 
@@ -99,9 +101,9 @@ def test_a_file_that_is_taken_away_takes_no_acknowledged_decision_along(tmp_path
         answer = ask.post("/shop/decisions", {"decision_id": "d2", "context": context()})
         assert answer.status_code == 503
         assert "removed or replaced" in answer.json()["detail"]
-        until(lambda: ask("GET", "/readyz").status_code == 503, 10)
+        until(lambda: ask("GET", "/readyz").status_code == 503)
         (tmp_path / "elsewhere").replace(path)  # put back: all is well again
-        until(lambda: ask("GET", "/readyz").status_code == 200, 10)
+        until(lambda: ask("GET", "/readyz").status_code == 200)
         assert ask.post("/shop/decisions", {"decision_id": "d2", "context": context()}).status_code == 200
     store = open_store(tmp_path)
     assert [record.id for record in store.read("shop", 0)] == ["d1", "d2"]
@@ -126,9 +128,9 @@ def test_a_database_that_becomes_read_only_is_answered_with_503_and_got_over(dat
             answer = ask.post("/shop/decisions", {"decision_id": f"d{i}", "context": context()})
             assert answer.status_code == 503, answer.text
         assert "read-only" in answer.json()["detail"]
-        until(lambda: ask("GET", "/readyz").status_code == 503, 10)
+        until(lambda: ask("GET", "/readyz").status_code == 503)
         set_read_only("off")
-        until(lambda: ask("GET", "/readyz").status_code == 200, 10)
+        until(lambda: ask("GET", "/readyz").status_code == 200)
         assert ask.post("/shop/decisions", {"decision_id": "d1", "context": context()}).status_code == 200
         assert [r.id for r in ask.engine.store.read("shop", 0)] == ["d1"], "nothing of the failed ones"
 
@@ -139,6 +141,18 @@ def cut_off(connection):
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
+
+
+def test_a_session_that_was_ended_since_it_last_read_is_not_a_database_that_is_away(database):
+    import psycopg
+
+    with asking({"data": "", "database": database}) as ask, psycopg.connect(database, autocommit=True) as db:
+        shop(ask)
+        ask.post("/shop/decisions", {"decision_id": "d", "context": context()})
+        for _ in range(5):
+            before = ask.engine.store.read("shop", 0)
+            cut_off(db)
+            assert ask.engine.store.read("shop", 0) == before
 
 
 def test_sessions_that_are_cut_off_under_load_lose_and_double_nothing(database):
@@ -185,8 +199,13 @@ def test_a_log_that_is_shorter_than_before_is_read_anew(database):
         ask.settle()
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute("DELETE FROM events WHERE position > 15")
-        until(lambda: ask.engine.experiment("shop").state.position == 15, 10)
-        until(lambda: ask.engine.ready, 10)
+
+        def is_read_anew():
+            with suppress(Unavailable):  # while it is read
+                return ask.engine.experiment("shop").state.position == 15 and ask.engine.ready
+            return False
+
+        until(is_read_anew)
         ask.settle()
         assert ask.engine.experiment("shop").version.position == 15, "the model has forgotten as well"
         assert ask.post("/shop/decisions/d19/rewards", {"value": 1}).status_code == 404

@@ -43,6 +43,9 @@ _OPTIONS = (
     " -c synchronous_commit=on -c default_transaction_isolation=read\\ committed"
 )
 
+_ENDED = (None, "57P01", "57P02")
+"""States of a session that is no more: the connection is lost, ended by an administrator or in a crash."""
+
 
 class PostgresStore(Store):
     """Keeps the logs in a PostgreSQL database that any number of processes share.
@@ -169,9 +172,21 @@ class PostgresStore(Store):
                 raise StoreUnavailableError(f"the database took nothing: {_reason(error)}") from error
 
     def _query(self, statement: str, values: Sequence[Any]) -> list[Any]:
-        try:
+        lent = False
+
+        def read() -> list[Any]:
+            nonlocal lent
             with self._readers.lend() as reader:
+                lent = True
                 return reader.execute(_marked(statement), values).fetchall()
+
+        try:
+            try:
+                return read()
+            except psycopg.OperationalError as error:
+                if not lent or error.sqlstate not in _ENDED:
+                    raise
+                return read()  # on a new session: the other was ended since it was last used
         except psycopg.Error as error:
             raise StoreUnavailableError(f"the database gave nothing: {_reason(error)}") from error
 
