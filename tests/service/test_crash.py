@@ -25,7 +25,7 @@ SERVER_KILLS = int(os.environ.get("PFNTS_SERVER_KILLS", "1"))
 
 
 class Load:
-    """Clients that never stop asking, and remember what was acknowledged."""
+    """Clients that ask until they are stopped, and remember what was acknowledged."""
 
     def __init__(self, service: Service, clients=3):
         self.service = service
@@ -33,11 +33,16 @@ class Load:
         self.rewarded: dict[str, float] = {}
         self.doubled: list[str] = []
         self._stop = threading.Event()
+        self._end = time.monotonic() + 1200
         self._threads = [threading.Thread(target=self._run, args=(n,)) for n in range(clients)]
+
+    def __enter__(self):
         for thread in self._threads:
             thread.start()
+        return self
 
-    def stop(self):
+    def __exit__(self, *error):
+        """Whatever happened: nobody asks a service that is gone."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -46,7 +51,7 @@ class Load:
         rng = random.Random(number)
         count = 0
         http = httpx.Client(timeout=5, trust_env=False)
-        while not self._stop.is_set():
+        while not self._stop.is_set() and time.monotonic() < self._end:
             count += 1
             id = f"{number}-{count}"
             body = {"decision_id": id, "context": context(rng.random(), rng.choice(["free", "paid"]))}
@@ -139,18 +144,17 @@ def test_killed_services_lose_and_double_nothing(address, tmp_path):
     network = {"name": "pfn-ts", "settings": {"backbone": "linear", "warmup": 3}}
     settings = SHOP if address["database"] else SHOP | {"policy": network}
     assert service.http.post("/v1/experiments", json=settings).status_code == 201
-    load = Load(service)
-    for number in range(KILLS):
-        if number % 4:  # every fourth dies while it still reads its log
-            reached = len(load.rewarded) + rng.randint(1, 10)
-            until(lambda reached=reached: len(load.rewarded) >= reached)
-        time.sleep(rng.uniform(0.0, 0.3))
-        service.kill()
-        service.start()
-    service.wait_ready()
-    reached = len(load.rewarded) + 10
-    until(lambda: len(load.rewarded) >= reached)
-    load.stop()
+    with Load(service) as load:
+        for number in range(KILLS):
+            if number % 4:  # every fourth dies while it still reads its log
+                reached = len(load.rewarded) + rng.randint(1, 10)
+                until(lambda reached=reached: len(load.rewarded) >= reached)
+            time.sleep(rng.uniform(0.0, 0.3))
+            service.kill()
+            service.start()
+        service.wait_ready()
+        reached = len(load.rewarded) + 10
+        until(lambda: len(load.rewarded) >= reached)
     served = verify(load, service, address)
     print(
         f"{KILLS} kills, {len(load.decided)} decisions and {len(load.rewarded)} rewards acknowledged:", served
@@ -167,21 +171,20 @@ def test_a_killed_database_loses_and_doubles_nothing(tmp_path):
     try:
         service.wait_ready()
         assert service.http.post("/v1/experiments", json=SHOP).status_code == 201
-        load = Load(service)
-        for _ in range(SERVER_KILLS):
+        with Load(service) as load:
+            for _ in range(SERVER_KILLS):
+                reached = len(load.rewarded) + 10
+                until(lambda reached=reached: len(load.rewarded) >= reached)
+                time.sleep(rng.uniform(0.0, 0.3))
+                kill_group(server)
+                answer = service.http.post("/v1/experiments/shop/decisions", json={"context": context()})
+                assert answer.status_code == 503, "no decision leaves that is not logged"
+                until(lambda: service.http.get("/readyz").status_code == 503)
+                assert service.http.get("/livez").status_code == 200
+                server.ensure_postgres_running()
+                service.wait_ready()
             reached = len(load.rewarded) + 10
-            until(lambda reached=reached: len(load.rewarded) >= reached)
-            time.sleep(rng.uniform(0.0, 0.3))
-            kill_group(server)
-            answer = service.http.post("/v1/experiments/shop/decisions", json={"context": context()})
-            assert answer.status_code == 503, "no decision leaves that is not logged"
-            until(lambda: service.http.get("/readyz").status_code == 503)
-            assert service.http.get("/livez").status_code == 200
-            server.ensure_postgres_running()
-            service.wait_ready()
-        reached = len(load.rewarded) + 10
-        until(lambda: len(load.rewarded) >= reached)
-        load.stop()
+            until(lambda: len(load.rewarded) >= reached)
         served = verify(load, service, address)
         print(f"{SERVER_KILLS} kills, {len(load.rewarded)} rewards acknowledged:", served)
     finally:
