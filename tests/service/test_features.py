@@ -9,9 +9,12 @@ import json
 import numpy as np
 import pytest
 
+from pfnts.contexts import Schema
 from pfnts.policies import PFNTS
 from pfnts.service.check import check
+from pfnts.service.decisions import check_columns
 from pfnts.service.drafts import Seal
+from pfnts.service.errors import Invalid
 from pfnts.service.store import open_store
 from tests.service.asking import asking
 from tests.service.test_crash import ReplayTo
@@ -275,3 +278,9 @@ def test_the_model_can_be_asked_about_candidates_without_deciding(address):
         report = ask.get("/news/report").json()
         assert report["brings_candidates"]
         assert [(arm["id"], arm["decisions"]) for arm in report["arms"]] == [("candidates", 30)]
+
+
+def test_an_error_about_features_names_the_column_as_it_is():
+    schema = Schema.of({"context_age": "numeric"})
+    with pytest.raises(Invalid, match="features column 'context_age' must be numeric"):
+        check_columns(schema, [{"context_age": "old"}], "candidates")

@@ -210,8 +210,8 @@ def check_columns(schema: Schema, values: Any, field: str) -> None:
     try:
         schema.encode(values)
     except ValueError as error:
-        # The rules are those of contexts, and so are their words.
-        words = str(error) if field == "context" else str(error).replace("context", "features")
+        # The rules are those of contexts, and so are their words; a column's own name stays as it is.
+        words = str(error) if field == "context" else str(error).replace("context", "features", 1)
         raise Invalid(words, field=field) from error
 
 
