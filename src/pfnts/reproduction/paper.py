@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pfnts.experiments import FinalRegret, PolicySpec
 from pfnts.experiments.charts import styles_of
 from pfnts.experiments.replays import PolicyValue
-from pfnts.experiments.report.companion import Companion, Footer
+from pfnts.experiments.report.companion import Companion
 from pfnts.experiments.report.contents import rank_cell
 from pfnts.experiments.report.page import Block, Details, Part
 from pfnts.experiments.report.sections import Section, average_ranks
@@ -51,13 +51,13 @@ class Paper(Companion):
             return None
         return REGRET.get(policy.name, {}).get(scenario)
 
-    def footers(self, section: Section) -> list[Footer]:
+    def footer(self, section: Section) -> tuple[str, Mapping[str, float], str] | None:
         """The best of public libraries as it was found elsewhere."""
         known = any(scenario in LIBRARIES for scenario in section.scenarios)
         if not known or section.horizon != HORIZON or section.axis:
-            return []
+            return None
         note = f"{LIBRARY.capitalize()}: the lowest of thirteen settings (three seeds), picked for each task."
-        return [Footer(LIBRARY, LIBRARIES, note)]
+        return LIBRARY, LIBRARIES, note
 
     def parts(self, sections: Sequence[Section]) -> list[Part]:
         """Ranks, then every policy beside its figures in the paper; public libraries; the trial."""
