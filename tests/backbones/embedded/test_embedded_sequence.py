@@ -307,9 +307,9 @@ def test_short_caches_are_kept_on_the_cpu_and_many_queries_go_where_the_network_
     assert set(passed) == {("rows", "card"), ("queries", "card")}
 
 
-@pytest.mark.parametrize("size", [40, 800])
+@pytest.mark.parametrize(("size", "features"), [(40, 3), (40, 50), (800, 3)])
 def test_everything_that_a_card_computes_with_is_moved_there(
-    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch, size: int
+    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch, size: int, features: int
 ) -> None:
     # The device "meta" stands for a card: it has shapes and no values, so that only the answer is missing.
     for limits in (PIECE, SIDE_BY_SIDE):
@@ -324,9 +324,10 @@ def test_everything_that_a_card_computes_with_is_moved_there(
 
     monkeypatch.setattr(Regressions, "extend", told)
     monkeypatch.setattr(Regressions, "base_predictions", told)
-    X, y, _ = history(rng, n=size)
+    X, y, _ = history(rng, n=size, features=features)
     card = copy.deepcopy(small_network).to("meta")
     sequence = EmbeddedSequence(card, X, y, device="meta", host=small_network)
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
-        sequence.means(rng.standard_normal((WORTH_MOVING + 1, 3)), [size])
+        sequence.means(rng.standard_normal((WORTH_MOVING + 1, features)), [size])
     assert seen == {"cpu" if basis_of(size) < SHORT else "meta"}
+    assert sequence.cache_of(size).device == ("cpu" if basis_of(size) < SHORT and features == 3 else "meta")

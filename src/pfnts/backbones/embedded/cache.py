@@ -32,8 +32,9 @@ NARROW = 40
 CELLS = 16_384
 """More columns are shown as long as they times the rows of the basis are no more than this."""
 SHORT = 512
-"""A cache with a smaller basis is kept on the CPU, wherever the network is: its rows and regressions are
-thousands of small operations, and to start one on a card takes longer than to do it here."""
+"""Regressions of a cache with a smaller basis are made on the CPU, wherever the network is, and its rows are
+kept there, unless they have many columns: these are thousands of small operations, and to start one on a card
+takes longer than to do it here."""
 FEW = 4
 """Up to as many queries, plain products read keys and values faster than fused attention does."""
 
@@ -71,6 +72,7 @@ class Cache:
         """Rows entered in whole pieces."""
         self.network = network
         self._at_once = SIDE_BY_SIDE[kind] * self.piece
+        self._regress_on = "cpu" if len(y) < SHORT else device
         self._views = [View(X, y, width=max(NARROW, CELLS // len(y)), keep=keep)]
         if self._views[0].columns > NARROW:
             self._views.append(View(X, y, width=NARROW, keep=keep))
@@ -167,11 +169,12 @@ class Cache:
     def _tell(self, X: Array, y: Array, regressions: Regressions) -> Tensor:
         """Show rows to regressions, and return what they said before, (1, m, base predictions)."""
         view = self._views[-1]
-        return regressions.extend(self._exact(view.contexts(X)), self._exact(view.targets(y))).float()
+        said = regressions.extend(self._exact(view.contexts(X)), self._exact(view.targets(y)))
+        return said.float().to(self.device)
 
     def _exact(self, x: Tensor) -> Tensor:
-        """What the network sees, for regressions: in double precision if there is it."""
-        x = x.to(self.device)[None]
+        """What the network sees, for regressions: where they are made, in double precision if there is it."""
+        x = x.to(self._regress_on)[None]
         return x if x.device.type == "mps" else x.double()
 
     def _known(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pfnts.backbones.base import Prediction, PredictiveSequence, Question
 from pfnts.backbones.checks import check_keep, check_rows
 from pfnts.backbones.embedded.asking import answer
-from pfnts.backbones.embedded.cache import SHORT, SMALLEST_BASIS, Cache, Growth
+from pfnts.backbones.embedded.cache import NARROW, SHORT, SMALLEST_BASIS, Cache, Growth
 from pfnts.backbones.embedded.model import CausalPFN
 
 LARGEST_BASIS = 2048
@@ -40,7 +40,7 @@ class EmbeddedSequence(PredictiveSequence):
     device
         Where to compute.
     host
-        The same network on the CPU, for caches that are too short for a card; none are when left out.
+        The same network on the CPU, for caches that are too small for a card; none are when left out.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class EmbeddedSequence(PredictiveSequence):
     def _made(self, basis: int) -> Cache:
         if basis not in self._caches:
             network, device = self.network, self.device
-            if self._host is not None and basis < SHORT:
+            if self._host is not None and basis < SHORT and self.columns <= NARROW:
                 network, device = self._host, "cpu"
             X, y = self._X[:basis], self._y[:basis]
             self._caches[basis] = Cache(network, X, y, keep=self._keep, device=device)
