@@ -37,6 +37,9 @@ kept there, unless they have many columns: these are thousands of small operatio
 takes longer than to do it here."""
 FEW = 4
 """Up to as many queries, plain products read keys and values faster than fused attention does."""
+FEW_ON_A_CARD = 6144
+"""The same on a card, over all heads: fused attention goes through the keys once for every 64 queries, one
+key after the other, so that with few queries most of the card has nothing to do."""
 
 
 class Cache:
@@ -336,7 +339,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
         seen = F.scaled_dot_product_attention(query.reshape(served, share, m, w), key, value, attn_mask=mask)
         return seen.reshape(1, heads, m, w)
     query = query.reshape(1, served, share * m, w)
-    if m > FEW:
+    if m > FEW and not (query.is_cuda and heads * m <= FEW_ON_A_CARD):
         seen = F.scaled_dot_product_attention(query, key, value)
     else:
         score = (query * w**-0.5) @ key.mT
