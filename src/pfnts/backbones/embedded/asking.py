@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
-from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
+from pfnts.backbones.embedded.cache import Cache, attention
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, quantile_levels
@@ -192,10 +192,7 @@ def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
 
 
 def _together(earlier: _Prefix, prefix: _Prefix) -> bool:
-    if earlier.size % prefix.cache.piece == 0:
-        return True
-    start = prefix.size - prefix.size % prefix.cache.piece
-    return earlier.size in tail_ends(start, prefix.size)
+    return earlier.size % prefix.cache.piece == 0 or earlier.size in prefix.cache.tail_ends(prefix.size)
 
 
 def _ask(prefixes: list[_Prefix], cores: Cores) -> None:

@@ -49,7 +49,8 @@ class Cache:
     and products of other shapes round differently. So rows enter in whole pieces only. The rows after the
     last whole piece, the tail of a prefix, enter in pieces of 16, 4 and 1 rows, aligned likewise: a row more
     takes one pass, and any tail at most nine. The tail lies before the first row, next to which it can be
-    read in one stretch whatever whole pieces follow.
+    read in one stretch whatever whole pieces follow. On a card, where passes are dear and the last bit is
+    given up anyway, a tail enters in one.
 
     Parameters
     ----------
@@ -69,6 +70,7 @@ class Cache:
         kind = torch.device(device).type
         self.device = device
         """Where it is kept."""
+        self._tails_at_once = kind != "cpu"
         self.basis = len(y)
         self.piece = PIECE[kind] if len(y) >= SMALLEST_BASIS else len(y)
         self.rows = 0
@@ -112,11 +114,15 @@ class Cache:
 
     def reach(self, size: int, X: Array, y: Array) -> Growth:
         """Make ready to answer after ``size`` rows of the history X (n, P), y (n,)."""
-        whole = size - size % self.piece
-        while self.rows < whole:
-            yield from self.extend(min(whole, self.rows + self._at_once), X, y)
+        yield from self.enter(size, X, y)
         if not self.holds(size):
             yield from self._reach_tail(size, X, y)
+
+    def enter(self, size: int, X: Array, y: Array) -> Growth:
+        """Enter the whole pieces among the first ``size`` rows of the history, some at a time."""
+        whole = size - size % self.piece
+        while self.rows < whole:
+            yield from self._extend(min(whole, self.rows + self._at_once), X, y)
 
     def holds(self, size: int) -> bool:
         """Whether it can answer after ``size`` rows as it is."""
@@ -124,7 +130,11 @@ class Cache:
             return size <= self.rows
         return size in [end for end, _ in self._tail]
 
-    def extend(self, size: int, X: Array, y: Array) -> Growth:
+    def tail_ends(self, size: int) -> list[int]:
+        """Sizes after the pieces in which the tail of a prefix enters: what it can answer for with it."""
+        return [size] if self._tails_at_once else tail_ends(size - size % self.piece, size)
+
+    def _extend(self, size: int, X: Array, y: Array) -> Growth:
         """Enter whole pieces of the history, up to ``size`` rows."""
         regressions, ends = self._regressions.fork(), range(self.rows + self.piece, size + 1, self.piece)
         pieces = [self._known(end - self.piece, end, X, y, regressions, None) for end in ends]
@@ -148,8 +158,7 @@ class Cache:
 
     def _reach_tail(self, size: int, X: Array, y: Array) -> Growth:
         """Enter the rows after the last whole piece of a prefix."""
-        start = size - size % self.piece
-        ends = tail_ends(start, size)
+        start, ends = size - size % self.piece, self.tail_ends(size)
         if not self._tail or self._tail[0][0] != start:
             self._tail = [(start, self._regressions_at(start, X, y))]
         common = sum(end == known for end, (known, _) in zip(ends, self._tail[1:], strict=False))

@@ -133,15 +133,14 @@ class EmbeddedSequence(PredictiveSequence):
         if n < SMALLEST_BASIS:
             return
         cache = self.cache_of(n) if pieces is None else self._caches.get(basis)
-        while cache is not None and cache.rows + cache.piece <= n and pieces != 0:
-            yield from cache.extend(cache.rows + cache.piece, self._X, self._y)
-            pieces = None if pieces is None else pieces - 1
+        if cache is not None:
+            most = n if pieces is None else min(n, cache.rows + pieces * cache.piece)
+            yield from cache.enter(most, self._X, self._y)
         if basis < LARGEST_BASIS and n >= 2 * basis:
             self._used[2 * basis] = self._questions
             cache = self._made(2 * basis)
             due = min(n, 5 * (n - 2 * basis))  # all 2.5 times the basis when it takes over
-            while cache.rows + cache.piece <= due:
-                yield from cache.extend(cache.rows + cache.piece, self._X, self._y)
+            yield from cache.enter(due, self._X, self._y)
 
     def _made(self, basis: int) -> Cache:
         if basis not in self._caches:
