@@ -85,11 +85,11 @@ class Batch:
         self.jobs, self._out = jobs, out
         self.rounds = dict.fromkeys(jobs, 0)
         self.found: dict[RunSpec, Any] = {}
-        self.seconds = 0.0
+        self.seconds = self.cpu_seconds = 0.0
 
     def make(self, *, workers: int | None, limit: float, store: RunStore | None = None) -> None:
         """Do it for so many seconds at most; what has ended by then is kept."""
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), os.times()
 
         def listener(job: Job, rounds: int, _: float) -> None:
             self.rounds[job] = rounds
@@ -103,7 +103,8 @@ class Batch:
                     self.found[each.spec] = each.result
                     self._note(each.spec, each.result, time.perf_counter() - begun)
         finally:
-            self.seconds = time.perf_counter() - begun
+            self.seconds, after = time.perf_counter() - begun, os.times()
+            self.cpu_seconds = sum(after[:4]) - sum(before[:4])  # of this process and of those that ended
 
     @property
     def share(self) -> float:
@@ -136,6 +137,7 @@ class Batch:
             what,
             runs=f"{len(self.found)} of {len(self.jobs)}",
             seconds=self.seconds,
+            cpu_seconds=self.cpu_seconds,
             played=self.share,
             seconds_of_a_run=statistics.fmean(own),
             longest=max(own),
@@ -171,7 +173,8 @@ def card_watched(device: str) -> Iterator[dict[str, float]]:
 @contextmanager
 def multi_process_service() -> Iterator[bool]:
     """Let processes that begin meanwhile share the card through the service; False if there is none."""
-    control = shutil.which("nvidia-cuda-mps-control")
+    places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/nvidia/bin", "/usr/local/cuda/bin"])
+    control = shutil.which("nvidia-cuda-mps-control", path=places)
     if control is None:
         yield False
         return
