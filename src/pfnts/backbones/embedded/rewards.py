@@ -73,7 +73,7 @@ class Share:
     @staticmethod
     def draw(value: Tensor, *, trials: int, rng: DeviceRng) -> Share:
         """Draw how the worth becomes a probability: steep or flat, common or rare."""
-        steep = torch.exp(rng.uniform(len(value), 1) * 4.6 - 1.6)
+        steep = torch.exp(rng.uniform(len(value), 1) * 4.0 - 1.6)
         common = 1.2 * rng.normal(len(value), 1)
         return Share(torch.sigmoid(steep * value + steep.clamp(min=1) * common), trials)
 
