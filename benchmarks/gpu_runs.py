@@ -41,10 +41,15 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pfnts.backbones.embedded import asking, cache, growth, regressions
+from pfnts.backbones.embedded import asking, cache, growth, regressions, sequence
 from pfnts.environments.openml import SCENARIOS as OPENML
 from pfnts.experiments import Job, LocalEngine, PolicySpec, RunSpec, RunStore, plan, prepare, run, run_all
 from pfnts.reproduction.published import SYNTHETIC
+
+# What is kept on the CPU. Processes that are spawned read this file anew, and find what was chosen here.
+_ROWS, _REGRESSIONS = "BENCHMARK_ROWS_BELOW", "BENCHMARK_REGRESSIONS_BELOW"
+sequence.SHORT = int(os.environ.get(_ROWS, sequence.SHORT))
+cache.SHORT = int(os.environ.get(_REGRESSIONS, cache.SHORT))
 
 
 class TimeIsUpError(Exception):
@@ -280,8 +285,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the OpenML tables; without it, no such tasks")
     parser.add_argument("--out", type=Path, help="folder for the figures")
     parser.add_argument("--runs", type=Path, help="folder in which to keep whole runs")
+    for what, module in (("rows", sequence), ("regressions", cache)):
+        said = f"bases below which {what} stay on the CPU"
+        parser.add_argument(f"--{what}-below", type=int, default=module.SHORT, help=said)
     parser.add_argument("--mps", action="store_true", help="try the Multi-Process Service as well")
     options = parser.parse_args()
+    sequence.SHORT, cache.SHORT = options.rows_below, options.regressions_below
+    os.environ |= {_ROWS: str(sequence.SHORT), _REGRESSIONS: str(cache.SHORT)}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
