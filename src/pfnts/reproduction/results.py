@@ -79,7 +79,7 @@ def write_results(
     write_tables(out, sections, beside)
     write_file(out / "runs.csv", runs_csv(outcomes))
     if figures:
-        for section in sections:
+        for section in (section for section in sections if not beside.has_own_table(section)):
             save(figure_of(regret_chart(section)), out / _picture(section))
     return write_file(out / "README.md", _readme(sections, outcomes, notes, out))
 

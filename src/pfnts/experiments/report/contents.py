@@ -22,7 +22,7 @@ _MISSING = "—"
 def regret_table(section: Section, *, beside: Companion = NONE) -> Table:
     """Policies by scenarios: mean ± standard error, the lowest bold, the average rank."""
     ranks = section.ranks
-    ranked = bool(ranks) and len(section.policies) > 1
+    ranked = len(ranks) > 1
     rows = []
     for policy in section.policies:
         row = [Cell(row_name(section, policy), colour=colours(section)[policy])]
@@ -41,7 +41,11 @@ def regret_table(section: Section, *, beside: Companion = NONE) -> Table:
     return Table(
         caption=caption(section),
         header=("policy", *(["rank"] if ranked else []), *header),
-        titles=("", *(["mean rank over the scenarios that all policies have"] if ranked else []), *titles),
+        titles=(
+            "",
+            *(["mean rank over the scenarios that all policies ranked have"] if ranked else []),
+            *titles,
+        ),
         rows=tuple(rows),
         footer=tuple(map(tuple, footer)),
         notes=tuple(_notes(section, note, ranked=ranked)),
@@ -168,9 +172,10 @@ def _regret_cell(section: Section, scenario: str, policy: PolicySpec, beside: Co
 def _notes(section: Section, footer: str, *, ranked: bool) -> list[str]:
     notes = ["Mean ± standard error over replications; bold: the lowest mean."]
     if ranked:
-        shared = len(section.shared)
-        which = "one scenario" if shared == 1 else f"{shared} scenarios"
-        notes.append(f"Rank: average over the {which} that all policies have.")
+        policies, scenarios = section.comparable(section.policies)
+        which = "one scenario" if len(scenarios) == 1 else f"{len(scenarios)} scenarios"
+        whom = "all policies have" if len(policies) == len(section.policies) else "the policies ranked have"
+        notes.append(f"Rank: average over the {which} that {whom}.")
     elif len(section.policies) > 1:
         notes.append("No rank: there is no scenario that all policies have.")
     if any(row.replications < section.replications for row in section.cells.values()):
