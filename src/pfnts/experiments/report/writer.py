@@ -18,12 +18,11 @@ from pfnts.experiments.report.contents import (
     tidy_frame,
     times_table,
 )
-from pfnts.experiments.report.coverage import coverage_chart, coverage_table, read_coverage
+from pfnts.experiments.report.coverage import coverage_chart, coverage_table, find_coverage, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize, section_of
 from pfnts.experiments.store import Run, RunStore
 
-COVERAGE = "coverage.csv"
 _REGRET = (
     "section", "horizon", "scenario", "rounds", "policy", "replications", "mean", "standard_error",
     "needs_no_context",
@@ -81,14 +80,7 @@ def write_report(
     """
     store = RunStore(root)
     outcomes, notes = read_outcomes(store)
-    coverage = next(
-        (
-            file
-            for name in ("", "coverage", "calibration")
-            if (file := store.root / name / COVERAGE).is_file()
-        ),
-        None,
-    )
+    coverage = find_coverage(store.root)
     if not outcomes and coverage is None and not beside.parts([]):
         raise nothing_finished(store, notes)
     out = store.root / "report" if out is None else folder_at(out, name="the place of the report")
