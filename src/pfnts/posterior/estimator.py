@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
-from pfnts.posterior.base import Array
+import numpy as np
+
+from pfnts.posterior.base import Array, GaussianPosterior, StudentPosterior
 from pfnts.posterior.bounded import BoundedPosterior
-from pfnts.posterior.gaussian import GaussianPosterior
 from pfnts.posterior.rewards import RewardDistribution
-from pfnts.posterior.student import StudentPosterior
 
 AnyPosterior: TypeAlias = GaussianPosterior | StudentPosterior | RewardDistribution | BoundedPosterior
+
+_LEVELS = tuple((np.arange(200) + 0.5) / 200)
 
 
 @dataclass(frozen=True)
@@ -71,3 +73,58 @@ class Estimator(Protocol):
             Variance of the rewards of all arms so far.
         """
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPosterior:
+    """A normal posterior with the mean and the standard deviation that the model gives for the mean reward.
+
+    It needs a model that knows the latter (``backbone.knows_mean_sd``), and asks about one prefix only.
+
+    Examples
+    --------
+    >>> NetworkPosterior().asks(100)
+    Asks(sizes=(100,), levels=())
+    """
+
+    needs_mean_sd: ClassVar[bool] = True
+    coupled: ClassVar[bool] = False
+    own_directions: ClassVar[int] = 0
+
+    def asks(self, n: int) -> Asks:
+        """Ask for the mean after all n rows."""
+        return Asks((n,))
+
+    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> GaussianPosterior:  # noqa: ARG002
+        """Give the posterior at the queries, arrays (q,)."""
+        if answer.mean_sd is None:
+            raise ValueError(
+                'estimator "network" must have a backbone that knows the standard deviation of the mean; '
+                'this one does not, choose estimator="shrunk" or "subclt"'
+            )
+        return GaussianPosterior(mean=answer.means[-1], variance=answer.mean_sd**2, size=size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictive:
+    """The predictive distribution of a reward in the place of a posterior: the paper's PFN-PS.
+
+    It is no posterior of the mean: it stays as wide as the noise, and explores for ever.
+
+    Examples
+    --------
+    >>> len(Predictive().asks(8).levels)
+    200
+    """
+
+    needs_mean_sd: ClassVar[bool] = False
+    coupled: ClassVar[bool] = False
+    own_directions: ClassVar[int] = 0
+
+    def asks(self, n: int) -> Asks:
+        """Ask for the predictive distribution after all n rows."""
+        return Asks((n,), _LEVELS)
+
+    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> RewardDistribution:  # noqa: ARG002
+        """Give equally likely rewards at the queries, points (M, q)."""
+        return RewardDistribution(answer.quantiles, np.full(answer.quantiles.shape[1], size))
