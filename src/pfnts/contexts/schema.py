@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts.column import Column, Matrix
 from pfnts.contexts.inference import infer_column
-from pfnts.contexts.table import Table, read
+from pfnts.contexts.table import Table, plain_rows, read
 from pfnts.contexts.values import shown
 
 MOST_FLOATS = 100_000
@@ -132,6 +132,16 @@ class Schema:
         columns = tuple(map(Column.extended, self.columns, self._arranged(read(contexts))))
         return self if columns == self.columns else Schema(columns)
 
+    def learn(self, table: Table) -> tuple[Matrix, Schema]:
+        """Encode a table as (n, width) by `extended`, which comes back as well."""
+        given = self._arranged(table)
+        columns = tuple(
+            column.extended(values) if column.kind == "categorical" else column
+            for column, values in zip(self.columns, given, strict=True)
+        )
+        schema = self if columns == self.columns else Schema(columns)
+        return np.concatenate(list(map(Column.encode, columns, given)), axis=1), schema
+
     def closed(self) -> Schema:
         """Sort the categories and give up spare places: the schema of a table that is there in full."""
         return Schema(
@@ -201,15 +211,49 @@ class Schema:
         return encoded
 
 
-def encoded(contexts: Any, schema: Schema | None) -> tuple[Matrix, Schema]:
-    """Encode contexts as (n, width), by a schema that learns their categories or by one inferred from them.
+@dataclass(frozen=True)
+class Rows:
+    """One context or a batch of them, on its way into a policy."""
 
-    Examples
-    --------
-    >>> X, schema = encoded([{"age": 41}, {"age": None}], None)
-    >>> schema.features, X.ravel()
-    (('age',), array([41., nan]))
-    """
-    table = read(contexts)
-    schema = Schema.infer(table) if schema is None else schema.extended(table)
-    return schema.encode(table), schema
+    X: Matrix
+    """(n, P) floats."""
+    schema: Schema
+    """The schema that made them; it knows all their categories."""
+    single: bool
+    """Whether it was one context."""
+    contexts: Sequence[Any]
+    """As a log keeps them: plain JSON values, or the floats where these were given."""
+
+    @classmethod
+    def of(cls, contexts: Any, schema: Schema | None, *, single: bool | None = None) -> Self:
+        """Encode contexts by a schema, or by one inferred from them.
+
+        ``single`` is whether one context must be given, or a batch; None where either will do.
+
+        Examples
+        --------
+        >>> rows = Rows.of([{"age": 41}, {"age": None}], None)
+        >>> rows.schema.features, rows.X.ravel(), rows.contexts
+        (('age',), array([41., nan]), [{'age': 41}, {'age': None}])
+        """
+        if (
+            schema is not None
+            and schema._fast
+            and isinstance(contexts, np.ndarray)
+            and contexts.dtype.kind == "f"
+        ):
+            X = schema._checked(contexts)
+            rows = cls(X, schema, contexts.ndim == 1, X)  # type: ignore[arg-type]
+        else:
+            table = read(contexts)
+            X, schema = (schema or Schema.infer(table)).learn(table)
+            rows = cls(X, schema, table.single, plain_rows(table))
+        if rows.single and single is False:
+            raise ValueError("contexts must be a batch, got a single context; use decide")
+        if not rows.single and single:
+            raise ValueError(f"context must be a single one, got a batch of {len(rows.X)}; use decide_batch")
+        return rows
+
+    def part(self, which: slice) -> Self:
+        """Keep some rows."""
+        return replace(self, X=self.X[which], contexts=self.contexts[which])

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts import Schema, compact, read
-from pfnts.contexts.schema import encoded
 from pfnts.contexts.values import shown
 from pfnts.events.actions import CANDIDATE, ActionSet
 from pfnts.events.event import (
@@ -189,7 +188,8 @@ class History:
     def encode_features(self, features: Any) -> tuple[Matrix, Schema]:
         """Encode the features (K, A) of arms or candidates by the schema so far; nothing changes."""
         try:
-            return encoded(features, self.arm_schema)
+            table = read(features)
+            return (self.arm_schema or Schema.infer(table)).learn(table)
         except ValueError as error:
             # The rules are those of contexts, and so are their words.
             words = str(error).replace("context must", "features must").replace("context", "feature")
@@ -272,7 +272,8 @@ class History:
         """Row, features and number of the arm of an event; the schemas learn its categories."""
         known = event.encoded
         if known is None:
-            [row], schema = encoded(event.context, self.schema)
+            table = read(event.context)
+            [row], schema = (self.schema or Schema.infer(table)).learn(table)
             known = Encoded(row, schema)
         self.schema = known.schema
         brought = event.candidates if isinstance(event, Decided) else event.features

@@ -10,6 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from pfnts.contexts import Schema, plain
+from pfnts.contexts.schema import Rows
 from pfnts.contexts.values import shown
 from pfnts.events import ArmAdded, ArmRemoved, Decided, Label, Rewarded
 from pfnts.policies.arguments import (
@@ -30,7 +31,6 @@ from pfnts.policies.explanation import Explanation
 from pfnts.policies.importing import Columns, imported_rows
 from pfnts.policies.observing import observed_arms, observed_candidates
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.policies.rows import Rows
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import AnyPosterior
 

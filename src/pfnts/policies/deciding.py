@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from pfnts.contexts.schema import Rows
 from pfnts.contexts.values import shown
 from pfnts.events import ActionSet, Decided, Event, Label, Observed, Rewarded
 from pfnts.events.event import Encoded, Shares
@@ -18,7 +19,6 @@ from pfnts.policies.fold import EventFold
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.pricing import within_budget
 from pfnts.policies.rewards import REWARDS, Rewards
-from pfnts.policies.rows import Rows
 from pfnts.policies.rules import thompson
 from pfnts.policies.traffic import Traffic
 from pfnts.policies.warmup import UNIFORMS, settle

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pfnts.contexts import plain_rows
+from pfnts.contexts.schema import Rows
 from pfnts.events import ActionSet, Label, Observed
 from pfnts.events.event import Encoded
 from pfnts.policies.arguments import check_reward, listed
 from pfnts.policies.rewards import Rewards
-from pfnts.policies.rows import Rows
 
 
 def observed_arms(rows: Rows, labels: Sequence[Label], reward: Any, rewards: Rewards) -> list[Observed]:
