@@ -165,7 +165,7 @@ class PFNTS(Policy):
             columns = self._models.posteriors(X, arms, self._estimator, shortlist=shortlist)
         else:
             columns = announced_posteriors(self._prefetched, self._models, X, arms, self._estimator)
-        coupled = self._estimator.coupled and self._models.shared
+        coupled = self._estimator.coupled and self._models.layout.shared
         return join(columns, coupled=coupled, own=self._estimator.own_directions)
 
     # What the base class wants to know.
@@ -235,7 +235,7 @@ class PFNTS(Policy):
             models = self._caught_up()
             if models is None:
                 return self._selector.candidates(len(self._fold().labels))[0].name
-            return models.layout
+            return models.layout.name
 
     @property
     def changes(self) -> tuple[Change, ...]:
