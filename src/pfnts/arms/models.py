@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from pfnts.arms.schedule import FIRST_POSTERIOR, last_refresh
 from pfnts.arms.selectors import LayoutSelector
 from pfnts.arms.sequences import ArmHistory
 from pfnts.arms.shortlist import RidgeScores, largest
-from pfnts.backbones.base import Backbone, Prediction, Question
+from pfnts.backbones.base import Backbone, Question
 from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator
 from pfnts.posterior.base import Array
@@ -76,6 +77,8 @@ class ArmModels:
         """Arms there may be."""
         self._warmup, self._width, self._refresh = warmup, width, refresh
         self._candidates = selector.candidates(n_arms)
+        # Rows of each layout's sequences for contexts with features (n, P + A) and arm numbers (n,).
+        self._rows_of = [partial(layout.features, n_arms=n_arms) for layout in self._candidates]
         self._grown = {
             place: self._start(place)
             for place in (range(len(self._candidates)) if selector.compares else [0])
@@ -107,7 +110,7 @@ class ArmModels:
         self._history = history
         new = slice(self.size, history.size)
         X, arms = history.rows(new), history.arms[new]
-        features = {place: self._rows_of(place, X, arms) for place in self._grown}
+        features = {place: self._rows_of[place](X, arms) for place in self._grown}
         for i, arm in enumerate(arms.tolist()):
             reward = float(history.rewards[self.size])
             if (self._selector.compares and self._switches) or self._watched():
@@ -119,7 +122,7 @@ class ArmModels:
             if self._switches and self.size >= self._switches[0]:
                 del self._switches[0]
                 self._switch(history)
-                features = {p: features.get(p, self._rows_of(p, X, arms)) for p in self._grown}
+                features = {p: features.get(p, self._rows_of[p](X, arms)) for p in self._grown}
             if self._watch is not None and self.size % EVERY == 0:
                 self._look(self._watch, history)
             if self.size == self._cut:
@@ -182,33 +185,26 @@ class ArmModels:
 
         Of the S arms at the positions of a ``shortlist`` (q, S), others at each context, if there is one.
         """
-        q, layout = len(X), self._candidates[self._active]
-        places = np.arange(len(arms.numbers))[:, None] if shortlist is None else shortlist.T
-        places = np.broadcast_to(places, (len(places), q))
+        q, shared = len(X), self._candidates[self._active].shared
+        places = np.tile(np.arange(len(arms.numbers)), (q, 1)).T if shortlist is None else shortlist.T
         contexts = np.broadcast_to(X, (*places.shape, X.shape[1]))
         rows = np.concatenate([contexts, arms.features[places]], axis=2).reshape(places.size, -1)
         numbers = np.array(arms.numbers, dtype=np.int64)[places.ravel()]
-        queries = layout.features(rows, numbers, n_arms=self.n_arms)
+        queries = self._rows_of[self._active](rows, numbers)
         models = [self.answering[arm] for arm in numbers[::q].tolist()]
         parts = [slice(start, start + q) for start in range(0, len(rows), q)]
-        # Where arms share a sequence, one question about every context under every arm.
-        asked = models[:1] if layout.shared else models
         questions = []
-        for model, part in zip(asked, parts, strict=False):
-            if model.sequence is not None and model.version:
-                wanted = estimator.asks(model.version)
-                own = queries if layout.shared else queries[part]
-                questions.append(Question(model.sequence, own, wanted.sizes, wanted.levels))
-        said = self._backbone.predict(questions) if questions else []
-        if layout.shared and said:
-            means, quantiles, sd = said[0].means, said[0].quantiles, said[0].mean_sd
-            said = [
-                Prediction(means[:, part], quantiles[:, part], None if sd is None else sd[part])
-                for part in parts
-            ]
-        each = iter(said)
+        # Where arms share a sequence, one question about every context under every arm.
+        for model, part in [(models[0], slice(None))] if shared else zip(models, parts, strict=True):
+            if model.version and model.sequence is not None:
+                asked = estimator.asks(model.version)
+                questions.append(Question(model.sequence, queries[part], asked.sizes, asked.levels))
+        answers = self._backbone.predict(questions) if questions else []
+        if shared and answers:
+            answers = [answers[0].part(part) for part in parts]
+        said = iter(answers)
         return [
-            estimator.posterior(next(each), size=model.version, reward_variance=model.reward_variance)
+            estimator.posterior(next(said), size=model.version, reward_variance=model.reward_variance)
             if model.version
             else stand_in(self._pooled(), q)
             for model in models
@@ -251,10 +247,6 @@ class ArmModels:
     def _rows(self) -> _Numbers:
         """Numbers of the rows that the models have been told since they were started."""
         return np.concatenate([self._kept, np.arange(self._restarted, self.size)])
-
-    def _rows_of(self, place: int, X: Array, arms: _Numbers) -> Array:
-        """Rows of a layout's sequences for contexts with features (n, P + A) and arm numbers (n,)."""
-        return self._candidates[place].features(X, arms, n_arms=self.n_arms)
 
     def _start(self, place: int) -> list[ArmHistory]:
         """Empty sequences of a layout, by arm number: one for each arm, or one for all, in every place."""
@@ -330,7 +322,7 @@ class ArmModels:
         if not len(rows):
             return False
         arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
-        features = self._rows_of(self._active, history.rows(rows), history.arms[rows])
+        features = self._rows_of[self._active](history.rows(rows), history.arms[rows])
         forecasts = [
             Forecast(self._active, i, arm, alone[arm].version, features[i], rewards[i])
             for i, arm in enumerate(arms)
@@ -358,10 +350,9 @@ class ArmModels:
         """Sequences of a layout that hold some rows."""
         grown = self._start(place)
         arms, rewards = history.arms[rows], history.rewards[rows]
-        for i, (row, arm) in enumerate(
-            zip(self._rows_of(place, history.rows(rows), arms), arms, strict=True)
-        ):
-            if grown[arm].add(row, int(arm), float(rewards[i])):
+        features = self._rows_of[place](history.rows(rows), arms)
+        for i, arm in enumerate(arms.tolist()):
+            if grown[arm].add(features[i], arm, float(rewards[i])):
                 grown[arm].refresh(rewards[: i + 1])
         return grown
 
