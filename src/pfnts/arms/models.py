@@ -109,7 +109,7 @@ class ArmModels:
         """Take in the rows that the history has gained."""
         self._history = history
         new = slice(self.size, history.size)
-        X, arms = history.rows(new), history.arms[new]
+        X, arms = history.rows[new], history.arms[new]
         features = {place: self._rows_of[place](X, arms) for place in self._grown}
         for i, arm in enumerate(arms.tolist()):
             reward = float(history.rewards[self.size])
@@ -235,7 +235,7 @@ class ArmModels:
             by_features = self.layout.by_features
             rows = self._rows()[: self.answering[0].version]
             fit = RidgeScores.fit(
-                history.rows(rows),
+                history.rows[rows],
                 history.arms[rows],
                 history.rewards[rows],
                 width=history.contexts.shape[1],
@@ -322,7 +322,7 @@ class ArmModels:
         if not len(rows):
             return False
         arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
-        features = self._rows_of[self._active](history.rows(rows), history.arms[rows])
+        features = self._rows_of[self._active](history.rows[rows], history.arms[rows])
         forecasts = [
             Forecast(self._active, i, arm, alone[arm].version, features[i], rewards[i])
             for i, arm in enumerate(arms)
@@ -350,7 +350,7 @@ class ArmModels:
         """Sequences of a layout that hold some rows."""
         grown = self._start(place)
         arms, rewards = history.arms[rows], history.rewards[rows]
-        features = self._rows_of[place](history.rows(rows), arms)
+        features = self._rows_of[place](history.rows[rows], arms)
         for i, arm in enumerate(arms.tolist()):
             if grown[arm].add(features[i], arm, float(rewards[i])):
                 grown[arm].refresh(rewards[: i + 1])

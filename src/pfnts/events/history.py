@@ -104,34 +104,12 @@ class History:
         self.actions = self._actions()
         """The arms that are there now."""
         self._decisions: dict[str, _Made] = {}
-        self._contexts = np.empty((0, 0))
-        self._features = np.empty((0, 0))
-        self._arms = np.empty(0, dtype=np.int64)
-        self._rewards = np.empty(0)
-
-    @property
-    def contexts(self) -> Matrix:
-        """(n, P) encoded contexts."""
-        return self._contexts[: self.size]
-
-    @property
-    def features(self) -> Matrix:
-        """(n, A) features of the arms pulled, or candidates."""
-        return self._features[: self.size]
-
-    @property
-    def arms(self) -> NDArray[np.int64]:
-        """(n,) numbers of the arms pulled; `CANDIDATE` where it was one."""
-        return self._arms[: self.size]
-
-    @property
-    def rewards(self) -> Vector:
-        """(n,) rewards."""
-        return self._rewards[: self.size]
-
-    def rows(self, which: slice | NDArray[np.int64]) -> Matrix:
-        """Contexts and features of some rows, (m, P + A)."""
-        return np.concatenate([self.contexts[which], self.features[which]], axis=1)
+        # With room for more rows; what follows are views of the first ones.
+        self._room = np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0)
+        self.rows, self.arms, self.rewards = self._room
+        """Contexts and features (n, P + A), numbers of the arms pulled (n,), and rewards (n,)."""
+        self.contexts, self.features = self.rows, self.rows
+        """(n, P) encoded contexts, and (n, A) features of the arms pulled, or candidates."""
 
     def candidates(self, features: Any) -> ActionSet:
         """Encode what a decision brings along: a list of features, or a table with one row for each."""
@@ -292,16 +270,21 @@ class History:
         return ActionSet(self.live, self.arm_features[list(self.live)], labels)
 
     def _append(self, row: Vector, features: Vector, arm: int, reward: float) -> None:
-        if self.size == len(self._rewards):
-            room = max(64, 2 * self.size)
-            self._contexts = _grown(self._contexts, (room, len(row)))
-            self._features = _grown(self._features, (room, len(features)))
-            self._arms, self._rewards = _grown(self._arms, (room,)), _grown(self._rewards, (room,))
-        self._contexts[self.size], self._features[self.size] = row, features
-        self._arms[self.size], self._rewards[self.size] = arm, reward
+        n, width = self.size, len(row)
+        if n == len(self._room[2]):
+            room, columns = max(64, 2 * n), width + len(features)
+            self._room = (
+                _grown(self.rows, (room, columns)),
+                _grown(self.arms, (room,)),
+                _grown(self.rewards, (room,)),
+            )
+        rows, arms, rewards = self._room
+        rows[n, :width], rows[n, width:], arms[n], rewards[n] = row, features, arm, reward
         if arm != CANDIDATE:
             self.rewarded[arm] += 1
-        self.size += 1
+        self.size = n + 1
+        self.rows, self.arms, self.rewards = rows[: n + 1], arms[: n + 1], rewards[: n + 1]
+        self.contexts, self.features = self.rows[:, :width], self.rows[:, width:]
 
 
 def _grown(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

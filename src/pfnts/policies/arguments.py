@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from pfnts.contexts import plain
@@ -64,21 +62,6 @@ def check_label(label: Any) -> Label:
     if not isinstance(label, str | int) or isinstance(label, bool):
         raise ValueError(f"arms must be labelled by strings or integers, got {label!r}")
     return label
-
-
-@contextmanager
-def restored_on_error(rng: Any) -> Iterator[None]:
-    """Put a generator back to where it was if anything fails; anything but a generator is an error."""
-    if not isinstance(rng, Generator):
-        raise TypeError(
-            f"rng must be a numpy.random.Generator, got {rng!r}; numpy.random.default_rng(0) is one"
-        )
-    before = rng.bit_generator.state
-    try:
-        yield
-    except BaseException:
-        rng.bit_generator.state = before
-        raise
 
 
 def check_id(id: str | None, history: History) -> str | None:

@@ -39,7 +39,7 @@ def share_out(
     arms
         Labels of the arms, (K,); None for a candidate.
     """
-    if not traffic.explore and not traffic.holdout and traffic.max_share == 1:
+    if not traffic.divided:
         return choices, reasons
     explore, limits = traffic.explore, traffic.limits(arms)
     held = np.where(eligible, traffic.holdouts(arms), 0.0)
