@@ -20,10 +20,10 @@ from pfnts.arms import (
     from_description,
     selector,
 )
-from pfnts.arms.answers import join
 from pfnts.backbones import LinearBackbone
 from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import Predictive, ShrunkSubCLT, SubCLT
+from pfnts.posterior.estimator import join
 
 BACKBONE = LinearBackbone()
 ARMS = 3

@@ -8,10 +8,10 @@ from numpy.random import Generator
 from scipy.stats import t as student
 
 from pfnts.arms import ArmModels, selector
-from pfnts.arms.answers import join
 from pfnts.backbones import LinearBackbone, Prediction
 from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import Estimator, ShrunkSubCLT, StudentPosterior, SubCLT
+from pfnts.posterior.estimator import join
 
 
 def answered(estimator: Estimator, sequence: Any, queries: Any, *, reward_variance: float = 1.3) -> Any:

@@ -9,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.arms.answers import stand_in
 from pfnts.arms.changes import ALL_SCORED, EVERY, Change, ChangeWatch
 from pfnts.arms.forecasts import Forecast, scored
 from pfnts.arms.forgetting import Forgetting
@@ -22,6 +21,7 @@ from pfnts.backbones.base import Backbone, Question
 from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator
 from pfnts.posterior.base import Array
+from pfnts.posterior.estimator import stand_in
 
 _Numbers: TypeAlias = NDArray[np.int64]
 Version: TypeAlias = tuple[str, int, int]

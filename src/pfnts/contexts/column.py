@@ -159,8 +159,6 @@ class Column:
         free = self.slots - len(self.categories)
         if self.kind != "categorical" or not free:
             return self
-        if all(isinstance(value, str) and value in self.places for value in values):
-            return self
         fresh = [text for text in categories_of(values) if text not in self.places]
         return replace(self, categories=self.categories + tuple(fresh[:free])) if fresh else self
 

@@ -45,9 +45,8 @@ class Schema:
         width = sum(column.slots for column in self.columns)
         if width > MOST_FLOATS:
             raise ValueError(f"schema must make at most {MOST_FLOATS:,} floats of a context, got {width:,}")
-        names = [column.name for column in self.columns]
-        if len(set(names)) != len(names):
-            raise ValueError(f"schema must have distinct column names, got {shown(names)}")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"schema must have distinct column names, got {shown(list(self.names))}")
 
     @classmethod
     def of(cls, columns: Schema | Mapping[Any, Any]) -> Schema:
@@ -84,6 +83,11 @@ class Schema:
         )
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
     def width(self) -> int:
         """Number of floats in an encoded row."""
         return len(self.features)
@@ -101,7 +105,7 @@ class Schema:
     @cached_property
     def positional(self) -> bool:
         """Whether the columns are positions ("0", "1", ...), so that rows without names fit."""
-        return all(column.name == str(j) for j, column in enumerate(self.columns))
+        return self.names == tuple(map(str, range(len(self.columns))))
 
     def encode(self, contexts: Any) -> Matrix:
         """Encode one context or a batch as (n, width).
@@ -133,14 +137,16 @@ class Schema:
         return self if columns == self.columns else Schema(columns)
 
     def learn(self, table: Table) -> tuple[Matrix, Schema]:
-        """Encode a table as (n, width) by `extended`, which comes back as well."""
-        given = self._arranged(table)
+        """Encode a table as (n, width) by the schema that is `extended` by it, and give that one as well."""
+        given = table.columns if table.names == self.names else self._arranged(table)
         columns = tuple(
-            column.extended(values) if column.kind == "categorical" else column
+            column
+            if column.kind != "categorical" or all(type(v) is str and v in column.places for v in values)
+            else column.extended(values)
             for column, values in zip(self.columns, given, strict=True)
         )
-        schema = self if columns == self.columns else Schema(columns)
-        return np.concatenate(list(map(Column.encode, columns, given)), axis=1), schema
+        X = np.concatenate(list(map(Column.encode, columns, given)), axis=1)
+        return X, self if columns == self.columns else Schema(columns)
 
     def closed(self) -> Schema:
         """Sort the categories and give up spare places: the schema of a table that is there in full."""
@@ -180,7 +186,7 @@ class Schema:
 
     def _arranged(self, table: Table) -> list[Any]:
         """Give the table's columns in the schema's order."""
-        names = [column.name for column in self.columns]
+        names = list(self.names)
         given = dict(zip(table.names, table.columns, strict=True))
         if table.positional and not self.positional:
             raise ValueError(

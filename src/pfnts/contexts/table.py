@@ -14,6 +14,8 @@ from pfnts.contexts.values import plain_value, shown
 
 _ARRAYS = "fiub"
 """Kinds of numpy arrays that stay arrays; all other columns become lists."""
+_LARGE = 1e300
+"""Numbers below this size are neither missing nor infinite."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,9 @@ def compact(contexts: Any) -> Table:
 def _plain_column(name: str, values: Any) -> list[Any]:
     try:
         return [
-            value if type(value) in (str, bool) else plain_value(value)
+            value
+            if type(value) in (str, bool) or (type(value) in (float, int) and abs(value) < _LARGE)
+            else plain_value(value)
             for value in (values.tolist() if isinstance(values, np.ndarray) else values)
         ]
     except ValueError as error:

@@ -22,8 +22,6 @@ _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fa
 _BOOLEANS = (bool, np.bool_)
 _PLAIN = (float, int, bool)
 """Types of numbers that JSON knows."""
-_LARGEST = 1e300
-"""Numbers up to this size need no closer look: they are neither missing nor infinite."""
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
 _WHOLE_FLOAT = re.compile(r"(?:0|-?[1-9]\d*)\.0")
 _REMEDIES: tuple[tuple[tuple[type, ...], str], ...] = (
@@ -159,8 +157,6 @@ def category(value: Any) -> str | None:
 
 def plain_value(value: Any) -> float | int | str | bool | None:
     """Write a value as one that JSON knows, None where it is missing, dates as ISO text."""
-    if type(value) in _PLAIN and abs(value) <= _LARGEST:
-        return value  # type: ignore[no-any-return]
     if isinstance(value, str):
         return str(value)
     if is_missing(value) or isinstance(value, _BOOLEANS):

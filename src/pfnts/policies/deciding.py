@@ -21,8 +21,8 @@ from pfnts.policies.fold import EventFold
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.rewards import REWARDS, Rewards
 from pfnts.policies.rules import thompson
+from pfnts.policies.shares import UNIFORMS, settle
 from pfnts.policies.traffic import Traffic
-from pfnts.policies.warmup import UNIFORMS, settle
 from pfnts.posterior import AnyPosterior
 
 
@@ -137,23 +137,13 @@ class Decider(EventFold):
             self._events.append(event)
             return decision
 
-    def propose(
-        self,
-        context: Any,
-        *,
-        rng: Generator,
-        eligible: ArrayLike | None = None,
-        id: str | None = None,
-        candidates: Any = None,
-    ) -> tuple[Decision, Decided]:
+    def propose(self, context: Any, *, rng: Generator, **options: Any) -> tuple[Decision, Decided]:
         """Choose an arm as `decide` does, without writing it down: the decision, and the event for the log.
 
         For those who must store the event before they act on it; `append` it then.
         """
         with self._lock, restored_on_error(rng):
-            [decision], [event] = self._decide(
-                context, rng=rng, single=True, eligible=eligible, id=id, candidates=candidates
-            )
+            [decision], [event] = self._decide(context, rng=rng, single=True, **options)
             return decision, event
 
     def decide_batch(

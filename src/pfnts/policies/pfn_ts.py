@@ -14,7 +14,6 @@ from pfnts import arms as arm_models
 from pfnts import backbones
 from pfnts import posterior as estimators
 from pfnts.arms import ArmModels, Change, Encoding
-from pfnts.arms.answers import join
 from pfnts.arms.forgetting import Forgetting
 from pfnts.arms.models import Version
 from pfnts.arms.schedule import FIRST_POSTERIOR
@@ -32,6 +31,7 @@ from pfnts.policies.rules import thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.policies.unexplored import bounded
 from pfnts.posterior import AnyPosterior, Estimator
+from pfnts.posterior.estimator import join
 
 
 class PFNTS(Policy):

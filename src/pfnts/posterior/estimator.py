@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+import scipy
 
-from pfnts.posterior.base import Array, GaussianPosterior, StudentPosterior
+from pfnts.posterior.base import Array, GaussianPosterior, StudentPosterior, stack
 from pfnts.posterior.bounded import BoundedPosterior
-from pfnts.posterior.rewards import RewardDistribution
+from pfnts.posterior.rewards import RewardDistribution, stack_rewards
 
 AnyPosterior: TypeAlias = GaussianPosterior | StudentPosterior | RewardDistribution | BoundedPosterior
 
 _LEVELS = tuple((np.arange(200) + 0.5) / 200)
+# Degrees of freedom at which a Student is a Gaussian for every purpose: a stand-in among Student columns.
+_NEARLY_GAUSSIAN = 1000.0
 
 
 @dataclass(frozen=True)
@@ -128,3 +132,43 @@ class Predictive:
     def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> RewardDistribution:  # noqa: ARG002
         """Give equally likely rewards at the queries, points (M, q)."""
         return RewardDistribution(answer.quantiles, np.full(answer.quantiles.shape[1], size))
+
+
+def stand_in(rewards: Array, q: int) -> GaussianPosterior:
+    """What is said of an arm without a posterior of its own: its mean is like a reward (n,) of any arm."""
+    scale = np.full(q, np.std(rewards))
+    return GaussianPosterior(
+        mean=np.full(q, np.mean(rewards)), variance=scale**2, size=1, directions=scale[None]
+    )
+
+
+def join(columns: Sequence[AnyPosterior], *, coupled: bool, own: int) -> AnyPosterior:
+    """Join posteriors (q,), one per arm, into (q, K); the last ``own`` directions stay each arm's own."""
+    for column in columns:
+        if isinstance(column, RewardDistribution):
+            return stack_rewards([_rewards(other, len(column.points)) for other in columns])
+    if len({type(column) for column in columns}) > 1:
+        columns = [
+            column.student(_NEARLY_GAUSSIAN) if isinstance(column, GaussianPosterior) else column
+            for column in columns
+        ]
+    joined: GaussianPosterior = stack(columns, coupled=coupled)  # type: ignore[type-var, assignment]
+    if coupled and own and joined.directions is not None:
+        return replace(joined, directions=_unshared(joined.directions, own))
+    return joined
+
+
+def _rewards(column: AnyPosterior, count: int) -> RewardDistribution:
+    """Give equally likely rewards, also for a stand-in."""
+    if isinstance(column, RewardDistribution):
+        return column
+    normal = scipy.special.ndtri((np.arange(count) + 0.5) / count)
+    return RewardDistribution(column.mean + normal[:, None] * np.sqrt(column.variance), column.size)
+
+
+def _unshared(directions: Array, own: int) -> Array:
+    """Spread the last ``own`` directions (J, q, K) so that each arm's part has draws to itself."""
+    shared, rest = directions[:-own], directions[-own:]
+    arms = directions.shape[-1]
+    spread = rest[:, None] * np.eye(arms)[None, :, None, :]
+    return np.concatenate([shared, spread.reshape(own * arms, *directions.shape[1:])])
