@@ -9,6 +9,7 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.arms import Adaptive, ArmModels
+from pfnts.arms.memory import Memory
 from pfnts.backbones import LinearBackbone, load
 from pfnts.events import ActionSet, History, Observed
 from pfnts.scores import crps
@@ -29,7 +30,12 @@ def history_of(rng: Generator, n: int, *, shared: bool, width: int = 3) -> Histo
 def grown(history: History, encoding: Adaptive, *, refresh: float = 2.0, backbone: Any = None) -> ArmModels:
     width = history.contexts.shape[1] if history.size else 3
     made = ArmModels(
-        encoding, backbone=backbone or LinearBackbone(), refresh=refresh, warmup=5, n_arms=2, width=width
+        encoding,
+        backbone=backbone or LinearBackbone(),
+        memory=Memory(refresh, detector=None),
+        warmup=5,
+        n_arms=2,
+        width=width,
     )
     made.advance(history)
     return made
@@ -118,7 +124,12 @@ def test_totals_stand_still_after_the_last_switch_time(rng: Generator) -> None:
     from pfnts.posterior import SubCLT
 
     plain = ArmModels(
-        selector(models.layout.name), backbone=LinearBackbone(), refresh=2.0, warmup=5, n_arms=2, width=3
+        selector(models.layout.name),
+        backbone=LinearBackbone(),
+        memory=Memory(2.0, detector=None),
+        warmup=5,
+        n_arms=2,
+        width=3,
     )
     plain.advance(part)
     for one, two in zip(

@@ -20,6 +20,7 @@ from pfnts.arms import (
     from_description,
     selector,
 )
+from pfnts.arms.memory import Memory
 from pfnts.backbones import LinearBackbone
 from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import Predictive, ShrunkSubCLT, SubCLT
@@ -40,7 +41,12 @@ def filled(rng: Generator, n: int, n_arms: int = ARMS) -> History:
 def models(encoding: Any, *, refresh: float = 2.0, warmup: int = 1000, n_arms: int = ARMS) -> ArmModels:
     """Warm-up is far away, so that refresh points are those of the growth factor."""
     return ArmModels(
-        selector(encoding), backbone=BACKBONE, refresh=refresh, warmup=warmup, n_arms=n_arms, width=2
+        selector(encoding),
+        backbone=BACKBONE,
+        memory=Memory(refresh, detector=None),
+        warmup=warmup,
+        n_arms=n_arms,
+        width=2,
     )
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pfnts.arms.changes import ALL_SCORED, EVERY, Change, ChangeWatch
 from pfnts.arms.forecasts import Forecast, scored
-from pfnts.arms.forgetting import Forgetting
 from pfnts.arms.layouts import Layout
+from pfnts.arms.memory import MEMORY, Memory
 from pfnts.arms.schedule import FIRST_POSTERIOR, last_refresh
 from pfnts.arms.selectors import LayoutSelector
 from pfnts.arms.sequences import ArmHistory
@@ -31,7 +31,6 @@ _SCORED_AT_ONCE = 64
 _EARLY = (1, 2, 4)
 """Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``;
 where an arm has its own, when it has ``warmup`` rows: it is warm then."""
-_NEVER = Forgetting()
 
 
 class ArmModels:
@@ -45,18 +44,14 @@ class ArmModels:
         Which layouts there are, and which answers.
     backbone
         Makes the sequences.
-    refresh
-        Growth factor of refresh points.
+    memory
+        When sequences are refreshed, which rows leave, and whether changes are looked for.
     warmup
         Rows of an arm without which it is cold.
     n_arms
         Arms there may be.
     width
         Floats in a context and in the features of an arm.
-    forgetting
-        Which rows leave, and when.
-    detector
-        Rows from one false alarm to the next, on average at least; None for no detector.
     """
 
     def __init__(
@@ -64,18 +59,16 @@ class ArmModels:
         selector: LayoutSelector,
         *,
         backbone: Backbone,
-        refresh: float,
+        memory: Memory = MEMORY,
         warmup: int,
         n_arms: int,
         width: int,
-        forgetting: Forgetting = _NEVER,
-        detector: float | None = None,
     ) -> None:
         self._selector = selector
         self._backbone = backbone
         self.n_arms = n_arms
         """Arms there may be."""
-        self._warmup, self._width, self._refresh = warmup, width, refresh
+        self._warmup, self._width, self._memory = warmup, width, memory
         self._candidates = selector.candidates(n_arms)
         # Rows of each layout's sequences for contexts with features (n, P + A) and arm numbers (n,).
         self._rows_of = [partial(layout.features, n_arms=n_arms) for layout in self._candidates]
@@ -90,11 +83,10 @@ class ArmModels:
         """CRPS of each candidate layout so far."""
         self.size = 0
         """Rows taken in."""
-        self._forgetting = forgetting
-        self._cut = forgetting.next_cut(0)
+        self._cut = memory.next_cut(0)
         self._kept = np.arange(0)  # rows that stayed at the last restart, which was after so many rows
         self._restarted = self._restarts = self._since = 0
-        self._watch = None if detector is None else ChangeWatch(rows=detector)
+        self._watch = None if memory.detector is None else ChangeWatch(rows=memory.detector)
         self.changes: list[Change] = []
         """What the detector has noticed so far."""
         self._history: History | None = None
@@ -126,8 +118,8 @@ class ArmModels:
             if self._watch is not None and self.size % EVERY == 0:
                 self._look(self._watch, history)
             if self.size == self._cut:
-                self._cut = self._forgetting.next_cut(self.size)
-                kept = self._forgetting.kept(self.size)
+                self._cut = self._memory.next_cut(self.size)
+                kept = self._memory.kept(self.size)
                 self._restart(history, kept[kept >= self._since])
 
     def prepare(self) -> None:
@@ -254,7 +246,7 @@ class ArmModels:
         keep = layout.arm_columns(self._width, n_arms=self.n_arms)
         early = [times * self._warmup for times in (_EARLY if layout.shared else _EARLY[:1])]
         made = [
-            ArmHistory(backbone=self._backbone, keep=keep, refresh=self._refresh, early=early)
+            ArmHistory(backbone=self._backbone, keep=keep, refresh=self._memory.refresh, early=early)
             for _ in range(1 if layout.shared else self.n_arms)
         ]
         return made * max(1, self.n_arms) if layout.shared else made
@@ -367,4 +359,4 @@ class ArmModels:
         rewards = np.empty(0) if self._history is None else self._so_far(self._history)
         if len(rewards) < FIRST_POSTERIOR:
             raise ValueError(f"a posterior needs at least {FIRST_POSTERIOR} rewards, got {len(rewards)}")
-        return rewards[: last_refresh(len(rewards), self._refresh)]
+        return rewards[: last_refresh(len(rewards), self._memory.refresh)]

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pfnts.arms.memory import Memory
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.ensembles import BoostingSettings, Ensemble, check_positive, fit_boosted, fit_forest
 from pfnts.policies.leaf_statistics import Indices
-from pfnts.policies.memory import Memory
 from pfnts.policies.refitting import REFITTED, Arms, RefittingPolicy
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior

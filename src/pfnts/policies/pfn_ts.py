@@ -14,7 +14,7 @@ from pfnts import arms as arm_models
 from pfnts import backbones
 from pfnts import posterior as estimators
 from pfnts.arms import ArmModels, Change, Encoding
-from pfnts.arms.forgetting import Forgetting
+from pfnts.arms.memory import MEMORY, Memory
 from pfnts.arms.models import Version
 from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
@@ -24,7 +24,6 @@ from pfnts.policies.arguments import Arms
 from pfnts.policies.base import Policy
 from pfnts.policies.budget import BudgetPrice, arm_costs
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
-from pfnts.policies.memory import MEMORY, Memory
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.rewards import REWARDS, Rewards
 from pfnts.policies.rules import thompson
@@ -182,9 +181,7 @@ class PFNTS(Policy):
         self._models = ArmModels(
             self._selector,
             backbone=self._backbone,
-            refresh=self._memory.refresh,
-            forgetting=Forgetting(window=self._memory.window, half_life=self._memory.half_life),
-            detector=self._memory.detector,
+            memory=self._memory,
             warmup=self._traffic.warmup,
             n_arms=room_for(n_arms, len(self._first_arms)),
             width=width + self._shape[2],
