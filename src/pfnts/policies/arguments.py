@@ -64,6 +64,22 @@ def check_label(label: Any) -> Label:
     return label
 
 
+def check_number(name: str, value: float, *, positive: bool = False) -> float:
+    """Return a finite number from 0 on, or above it, or raise an error."""
+    if not (value > 0 if positive else value >= 0) or not np.isfinite(value):
+        raise ValueError(
+            f"{name} must be a {'positive number' if positive else 'number from 0 on'}, got {value}"
+        )
+    return float(value)
+
+
+def check_count(name: str, value: int) -> int:
+    """Return a positive integer, or raise an error."""
+    if value != int(value) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    return int(value)
+
+
 def check_id(id: str | None, history: History) -> str | None:
     """Return an id for a decision, or raise an error if it is taken."""
     if id is not None and not isinstance(id, str):
