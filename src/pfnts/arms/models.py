@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from pfnts.arms.changes import ALL_SCORED, EVERY, Change, ChangeWatch
 from pfnts.arms.forecasts import Forecast, scored
-from pfnts.arms.layouts import Layout
 from pfnts.arms.memory import MEMORY, Memory
 from pfnts.arms.schedule import FIRST_POSTERIOR, last_refresh
 from pfnts.arms.selectors import LayoutSelector
@@ -68,7 +67,9 @@ class ArmModels:
         self._backbone = backbone
         self.n_arms = n_arms
         """Arms there may be."""
-        self._warmup, self._width, self._memory = warmup, width, memory
+        self.width = width
+        """Floats in a context and in the features of an arm."""
+        self._warmup, self._memory = warmup, memory
         self._candidates = selector.candidates(n_arms)
         # Rows of each layout's sequences for contexts with features (n, P + A) and arm numbers (n,).
         self._rows_of = [partial(layout.features, n_arms=n_arms) for layout in self._candidates]
@@ -76,7 +77,9 @@ class ArmModels:
             place: self._start(place)
             for place in (range(len(self._candidates)) if selector.compares else [0])
         }
-        self._active, self.answering = 0, self._grown[0]
+        self._active = 0
+        self.layout, self.answering = self._candidates[0], self._grown[0]
+        """The layout that answers now, and its sequences by arm number."""
         self._switches = list(selector.switch_times)
         self._forecasts: list[Forecast] = []
         self.totals = [0.0] * len(self._candidates)
@@ -91,11 +94,6 @@ class ArmModels:
         """What the detector has noticed so far."""
         self._history: History | None = None
         self._scores: tuple[Version, RidgeScores] | None = None
-
-    @property
-    def layout(self) -> Layout:
-        """The layout that answers now; `answering` are its sequences, by arm number."""
-        return self._candidates[self._active]
 
     def advance(self, history: History) -> None:
         """Take in the rows that the history has gained."""
@@ -143,14 +141,6 @@ class ArmModels:
             return self.layout.name, rows, self._restarts
         return "pooled", len(self._pooled()), self._restarts
 
-    def cold(self, arms: ActionSet) -> NDArray[np.bool_]:
-        """Arms whose posterior rests on too few rows: their own, or any where features tell them apart."""
-        by_features = self._candidates[self._active].by_features
-        if by_features is None:
-            return np.array([self.answering[arm].held[arm] < self._warmup for arm in arms.numbers])
-        needed = by_features.pooled_warmup(self._width, warmup=self._warmup)
-        return np.full(len(arms), self.answering[0].version < needed)
-
     def lasts(self, most: int) -> int:
         """Rows, ``most`` or fewer, after which posteriors may change whatever the rows are."""
         times = [self.size + most, *self._switches[:1], *([] if self._cut is None else [self._cut])]
@@ -177,7 +167,7 @@ class ArmModels:
 
         Of the S arms at the positions of a ``shortlist`` (q, S), others at each context, if there is one.
         """
-        q, shared = len(X), self._candidates[self._active].shared
+        q, shared = len(X), self.layout.shared
         places = np.tile(np.arange(len(arms.numbers)), (q, 1)).T if shortlist is None else shortlist.T
         contexts = np.broadcast_to(X, (*places.shape, X.shape[1]))
         rows = np.concatenate([contexts, arms.features[places]], axis=2).reshape(places.size, -1)
@@ -243,7 +233,7 @@ class ArmModels:
     def _start(self, place: int) -> list[ArmHistory]:
         """Empty sequences of a layout, by arm number: one for each arm, or one for all, in every place."""
         layout = self._candidates[place]
-        keep = layout.arm_columns(self._width, n_arms=self.n_arms)
+        keep = layout.arm_columns(self.width, n_arms=self.n_arms)
         early = [times * self._warmup for times in (_EARLY if layout.shared else _EARLY[:1])]
         made = [
             ArmHistory(backbone=self._backbone, keep=keep, refresh=self._memory.refresh, early=early)
@@ -257,7 +247,7 @@ class ArmModels:
         self._active = self._selector.choose(self._active, self.totals)
         if self._active not in self._grown:
             self._grown[self._active] = self._grow(self._active, history, self._rows())
-        self.answering = self._grown[self._active]
+        self.layout, self.answering = self._candidates[self._active], self._grown[self._active]
         if not self._switches or not self._selector.compares:
             self._grown = {self._active: self.answering}
 

@@ -225,7 +225,13 @@ class PFNTS(Policy):
         return (1 + rate) * costs
 
     def _cold(self, arms: ActionSet) -> Mask:
-        return self._models.cold(arms)
+        models, warmup = self._models, self._traffic.warmup
+        features = models.layout.by_features
+        if features is None:
+            return np.array([models.answering[arm].held[arm] < warmup for arm in arms.numbers])
+        # Where features tell arms apart, the rows of any arm count.
+        needed = features.pooled_warmup(models.width, warmup=warmup)
+        return np.full(len(arms), models.answering[0].version < needed)
 
     def _lasts(self, most: int) -> int:
         return self._models.lasts(most)
