@@ -24,7 +24,7 @@ from pfnts.policies.decision import Decision
 from pfnts.policies.explaining import explanation
 from pfnts.policies.explanation import Explanation
 from pfnts.policies.importing import Columns, imported_rows
-from pfnts.policies.observing import observed_arms, observed_candidates
+from pfnts.policies.observing import observed
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import AnyPosterior
@@ -134,10 +134,10 @@ class Policy(Decider):
             rows = Rows.of(context, self._fold().schema)
             if features is None:
                 labels = [self._label(one) for one in ([arm] if rows.single else listed("arm", arm))]
-                events = observed_arms(rows, labels, reward, self._rewards)
+                events = observed(rows, labels, reward, self._rewards)
             elif arm is None:
                 chosen = self._actions([features] if rows.single else features)
-                events = observed_candidates(rows, chosen, reward, self._rewards)
+                events = observed(rows, chosen, reward, self._rewards)
             else:
                 raise ValueError(
                     f"arm and features must not both be given, got {arm!r} and {shown(features)}"

@@ -29,7 +29,7 @@ from pfnts.posterior import AnyPosterior
 class Decider(EventFold):
     """Takes decisions from what follows from its log; a subclass says which arm it would choose.
 
-    Nothing here changes anything but the generator, except `play`, which learns as well.
+    `decide`, `decide_batch` and `play` append to the log; all else changes nothing but the generator.
     """
 
     name: ClassVar[str]
