@@ -9,6 +9,7 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.arms import Adaptive, ArmModels
+from pfnts.arms.memory import Memory
 from pfnts.backbones import LinearBackbone, load
 from pfnts.events import ActionSet, History, Observed
 from pfnts.scores import crps
@@ -29,7 +30,12 @@ def history_of(rng: Generator, n: int, *, shared: bool, width: int = 3) -> Histo
 def grown(history: History, encoding: Adaptive, *, refresh: float = 2.0, backbone: Any = None) -> ArmModels:
     width = history.contexts.shape[1] if history.size else 3
     made = ArmModels(
-        encoding, backbone=backbone or LinearBackbone(), refresh=refresh, warmup=5, n_arms=2, width=width
+        encoding,
+        backbone=backbone or LinearBackbone(),
+        memory=Memory(refresh, detector=None),
+        warmup=5,
+        n_arms=2,
+        width=width,
     )
     made.advance(history)
     return made
@@ -98,7 +104,7 @@ def test_the_better_layout_answers_after_the_first_switch_time(
         growing.fold(Observed(whole.contexts[i].tolist(), int(whole.arms[i]), float(whole.rewards[i])))
         models.advance(growing)
         first = "disjoint" if arm_threshold == 10 else "joint"
-        assert models.layout == (first if i + 1 < 128 else winner)
+        assert models.layout.name == (first if i + 1 < 128 else winner)
 
 
 def test_totals_stand_still_after_the_last_switch_time(rng: Generator) -> None:
@@ -118,7 +124,12 @@ def test_totals_stand_still_after_the_last_switch_time(rng: Generator) -> None:
     from pfnts.posterior import SubCLT
 
     plain = ArmModels(
-        selector(models.layout), backbone=LinearBackbone(), refresh=2.0, warmup=5, n_arms=2, width=3
+        selector(models.layout.name),
+        backbone=LinearBackbone(),
+        memory=Memory(2.0, detector=None),
+        warmup=5,
+        n_arms=2,
+        width=3,
     )
     plain.advance(part)
     for one, two in zip(

@@ -10,12 +10,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.arms.memory import Memory
 from pfnts.arms.schedule import next_refresh
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Matrix, Vector
-from pfnts.policies.memory import Memory
 from pfnts.policies.traffic import Traffic
 from pfnts.posterior import AnyPosterior
 
