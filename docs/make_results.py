@@ -123,8 +123,8 @@ def _introduction(found: list[Standing]) -> str:
     fewer = [f"{each.task} {each.replications}" for each in found if each.replications < most]
     runs = f"{most} replications" + (f" ({', '.join(fewer)})" if fewer else "")
     return (
-        "Final regret of PFN-TS after 10,000 rounds, or as many as a table has rows, with the network that "
-        "comes in the package\nand default settings, beside the paper's, whose TabICL takes hours on a GPU: "
+        "Final regret of PFN-TS after 10,000 rounds, or as many as a table has rows, with the package's own "
+        "network\nand default settings, beside the paper's, whose TabICL takes hours on a GPU: "
         f"mean ± standard error of {runs}.\nThe folder [results](results/README.md) has the other policies "
         "and tasks, times, machine and settings;\n[Results](docs/results.md) says what is missing."
     )
