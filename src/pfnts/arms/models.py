@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -75,15 +76,8 @@ class ArmModels:
         self._settings = {"refresh": refresh, "warmup": warmup, "n_arms": n_arms, "width": width}
         self._refresh = refresh
         self._candidates = selector.candidates(n_arms)
-        self._grown = {
-            place: self._start(place)
-            for place in (range(len(self._candidates)) if selector.compares else [0])
-        }
-        self._active, self._answering = 0, self._grown[0]
-        self._switches = list(selector.switch_times)
         self._forecasts: list[Forecast] = []
-        self.totals = [0.0] * len(self._candidates)
-        """CRPS of each candidate layout so far."""
+        self._begin(0)
         self.size = 0
         """Rows taken in."""
         self._rewards = np.empty(0)
@@ -91,6 +85,7 @@ class ArmModels:
         self._cut = forgetting.next_cut(0)
         self._kept = np.arange(0)  # rows that stayed at the last restart, which was after so many rows
         self._restarted = self._restarts = self._since = 0
+        self._pulled: Counter[int] = Counter()  # rows of each arm since the detector restarted the models
         self._watch = None if detector is None else ChangeWatch(rows=detector)
         self.changes: list[Change] = []
         """What the detector has noticed so far."""
@@ -110,28 +105,36 @@ class ArmModels:
     def advance(self, history: History) -> None:
         """Take in the rows that the history has gained."""
         self._history = history
-        new = slice(self.size, history.size)
+        self._take_in(history, history.size)
+        self._rewards = self._so_far(history)
+
+    def _take_in(self, history: History, end: int, *, again: bool = False) -> None:
+        """Take in the rows up to ``end``; the detector does not look at those that are taken in again."""
+        new = slice(self.size, end)
         X, arms = history.rows(new), history.arms[new]
-        features = {place: grown.features(X, arms) for place, grown in self._grown.items()}
+        features: dict[int, Array] = {}
         for i, arm in enumerate(arms.tolist()):
+            features |= {p: g.features(X, arms) for p, g in self._grown.items() if p not in features}
             reward = float(history.rewards[self.size])
             if (self._selector.compares and self._switches) or self._watched():
-                self._forecast({place: rows[i] for place, rows in features.items()}, arm, reward)
+                self._forecast({place: features[place][i] for place in self._grown}, arm, reward)
             self.size += 1
             for place, grown in self._grown.items():
                 grown.of(arm).add(features[place][i], arm, reward, self._so_far(history))
+            if self._since and not again:
+                self._pulled[arm] += 1
+                if self._pulled[arm] == self._warmup:
+                    for grown in self._grown.values():
+                        grown.of(arm).refresh(self._so_far(history))
             if self._switches and self.size >= self._switches[0]:
                 del self._switches[0]
                 self._switch(history)
-                features |= {p: g.features(X, arms) for p, g in self._grown.items() if p not in features}
-                features = {p: features[p] for p in self._grown}
-            if self._watch is not None and self.size % EVERY == 0:
+            if self._watch is not None and self.size % EVERY == 0 and not again:
                 self._look(self._watch, history)
             if self.size == self._cut:
                 self._cut = self._forgetting.next_cut(self.size)
                 kept = self._forgetting.kept(self.size)
                 self._restart(history, kept[kept >= self._since])
-        self._rewards = self._so_far(history)
 
     def prepare(self) -> None:
         """Do now what questions to come would have to wait for."""
@@ -162,7 +165,8 @@ class ArmModels:
         answering = self._answering
         by_features = answering.layout.by_features
         if by_features is None:
-            return self.held(arms) < self._warmup
+            pulled = np.array([self._pulled[arm] for arm in arms]) if self._since else np.inf
+            return np.minimum(self.held(arms), pulled) < self._warmup
         needed = by_features.pooled_warmup(self._width, warmup=self._warmup)
         return np.full(len(arms), answering.of(0).version < needed)
 
@@ -243,6 +247,15 @@ class ArmModels:
         """Numbers of the rows that the models have been told since they were started."""
         return np.concatenate([self._kept, np.arange(self._restarted, self.size)])
 
+    def _begin(self, row: int) -> None:
+        """Empty sequences of the candidates, of which the first answers; row ``row`` will be their first."""
+        places = range(len(self._candidates)) if self._selector.compares else [0]
+        self._grown = {place: self._start(place) for place in places}
+        self._active, self._answering = 0, self._grown[0]
+        self._switches = [row + time for time in self._selector.switch_times]
+        self.totals = [0.0] * len(self._candidates)
+        """CRPS of each candidate layout so far."""
+
     def _start(self, place: int) -> LayoutSequences:
         return LayoutSequences(self._candidates[place], backbone=self._backbone, **self._settings)  # type: ignore[arg-type]
 
@@ -295,9 +308,7 @@ class ArmModels:
         for row in watch.suspected:
             if self._better_since(watch, row, history):
                 self.changes.append(Change(self.size, row, restarted=True))
-                self._since = row
-                self._restart(history, np.arange(row, self.size))
-                watch.begin_anew()
+                self._begin_anew(watch, history, row)
                 return
 
     def _better_since(self, watch: ChangeWatch, since: int, history: History) -> bool:
@@ -318,6 +329,19 @@ class ArmModels:
         for group, found in scored(forecasts, lambda f: alone.of(f.arm), self._backbone):
             losses[[forecast.number for forecast in group]] = found
         return watch.worse_than(rows, losses)
+
+    def _begin_anew(self, watch: ChangeWatch, history: History, since: int) -> None:
+        """Forget the rows before ``since`` and take in the others as if they were the first."""
+        end, self.size = self.size, since
+        self._since = self._restarted = since
+        self._kept = np.arange(0)
+        self._restarts += 1
+        self._pulled.clear()
+        self._begin(since)
+        watch.begin_anew()
+        self._take_in(history, end, again=True)
+        for grown in self._grown.values():
+            grown.refresh(self._so_far(history))
 
     def _restart(self, history: History, rows: NDArray[np.int64]) -> None:
         """Start all sequences anew from some rows."""
