@@ -306,17 +306,18 @@ class ArmModels:
                 grown.refresh(self._so_far(history))
             self.changes.append(Change(self.size, since, restarted=False))
         for row in watch.suspected:
-            if self._better_since(watch, row, history):
+            if self._changed(watch, row, history):
                 self.changes.append(Change(self.size, row, restarted=True))
                 self._begin_anew(watch, history, row)
                 return
 
-    def _better_since(self, watch: ChangeWatch, since: int, history: History) -> bool:
-        """Whether a model of the first half of the rows since then predicts the second half better."""
+    def _changed(self, watch: ChangeWatch, since: int, history: History) -> bool:
+        """Whether a model of the first half of the rows since then shows that the world has changed."""
         middle = (since + self.size) // 2
         alone = self._grow(self._active, history, np.arange(since, middle))
         alone.refresh(history.rewards[since:middle])
-        rows = np.array([r for r in range(middle, self.size) if alone.of(int(history.arms[r])).version])
+        rows = watch.compared(since, middle)
+        rows = rows[[alone.of(arm).version > 0 for arm in history.arms[rows].tolist()]]
         if not len(rows):
             return False
         arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
@@ -328,7 +329,7 @@ class ArmModels:
         losses = np.empty(len(rows))
         for group, found in scored(forecasts, lambda f: alone.of(f.arm), self._backbone):
             losses[[forecast.number for forecast in group]] = found
-        return watch.worse_than(rows, losses)
+        return watch.shows(since, rows, losses)
 
     def _begin_anew(self, watch: ChangeWatch, history: History, since: int) -> None:
         """Forget the rows before ``since`` and take in the others as if they were the first."""
