@@ -156,7 +156,7 @@ def test_ctrl_c_keeps_finished_runs_and_says_so(tmp_path: Path, monkeypatch: pyt
         (["--policy", "uniform", "--device", "meta"], "device must be one that works here"),
         (
             ["--policy", "uniform", "--engine", "slurm"],
-            "--engine must be local, lockstep or ray",
+            "--engine must be local or ray",
         ),
         (["--policy", "uniform", "--address", "auto"], "--address is of a Ray cluster"),
     ],

@@ -47,7 +47,7 @@ def calibrate(
         Path, typer.Option(help="Folder of finished cells, of coverage.csv, .md and pictures.")
     ] = Path("calibration"),
     workers: Workers = None,
-    engine: EngineName = None,
+    engine: EngineName = "local",
     address: Address = None,
     device: Device = "cpu",
 ) -> None:

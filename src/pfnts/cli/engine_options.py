@@ -8,19 +8,15 @@ from typing import Annotated
 import typer
 
 from pfnts.backbones.devices import check_device
-from pfnts.experiments.engines import Engine, LocalEngine, LockstepEngine, RayEngine
+from pfnts.experiments.engines import Engine, LocalEngine, RayEngine
 
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, help="Runs at a time, a core each; all cores when left out, 40 in lockstep."),
+    typer.Option(min=1, help="Runs at a time, a core each; all cores when left out."),
 ]
 EngineName = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        help="Who makes the runs: **local** processes; one process that plays many in **lockstep**, which "
-        "suits a GPU and is the default there; or a **ray** cluster.",
-    ),
+    str,
+    typer.Option("--engine", help="Who makes the runs: **local** processes, or a **ray** cluster."),
 ]
 Address = Annotated[
     str | None,
@@ -38,21 +34,20 @@ Data = Annotated[
 ]
 
 
-def chosen_engine(name: str | None, *, workers: int | None, address: str | None, device: str) -> Engine:
+def chosen_engine(name: str, *, workers: int | None, address: str | None, device: str) -> Engine:
     """Make the engine, and check the device where it is this machine's.
 
     Examples
     --------
-    >>> chosen_engine(None, workers=2, address=None, device="cpu")
+    >>> chosen_engine("local", workers=2, address=None, device="cpu")
     <pfnts.experiments.engines.local.LocalEngine object at ...>
     """
-    name = name or ("local" if device.startswith("cpu") else "lockstep")
-    if name not in ("local", "lockstep", "ray"):
-        raise ValueError(f"--engine must be local, lockstep or ray, got {name!r}")
+    if name not in ("local", "ray"):
+        raise ValueError(f"--engine must be local or ray, got {name!r}")
     if address is None:
         check_device(device)  # of a cluster elsewhere the engine asks
     elif name != "ray":
         raise ValueError(f"--address is of a Ray cluster and needs --engine ray, got {name!r}")
     if name == "ray":
         return RayEngine(address=address, workers=workers)
-    return LockstepEngine(workers=workers) if name == "lockstep" else LocalEngine(workers=workers)
+    return LocalEngine(workers=workers)

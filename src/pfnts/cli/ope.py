@@ -69,7 +69,7 @@ def ope(
         "runs/ope"
     ),
     workers: Workers = None,
-    engine: EngineName = None,
+    engine: EngineName = "local",
     address: Address = None,
     device: Device = "cpu",
 ) -> None:

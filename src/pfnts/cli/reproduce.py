@@ -56,7 +56,7 @@ def reproduce(
         bool, typer.Option(help="Draw the figures for papers and slides; the page has curves of its own.")
     ] = True,
     workers: Workers = None,
-    engine: EngineName = None,
+    engine: EngineName = "local",
     address: Address = None,
     device: Device = "cpu",
     data: Data = None,

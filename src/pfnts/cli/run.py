@@ -53,7 +53,7 @@ def run(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder in which finished runs are kept.")] = Path("runs"),
     workers: Workers = None,
-    engine: EngineName = None,
+    engine: EngineName = "local",
     address: Address = None,
     device: Device = "cpu",
     data: Data = None,

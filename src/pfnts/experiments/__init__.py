@@ -3,7 +3,7 @@
 from pfnts.experiments.backbone_scores import BackboneScore, score_backbone
 from pfnts.experiments.batch import FailedRunsError, run_all
 from pfnts.experiments.calibration import CoverageRow, calibrate
-from pfnts.experiments.engines import LocalEngine, LockstepEngine, RayEngine
+from pfnts.experiments.engines import LocalEngine, RayEngine
 from pfnts.experiments.jobs import Job, job, prepare
 from pfnts.experiments.report.coverage import coverage_figure
 from pfnts.experiments.report.writer import regret_curves
@@ -20,7 +20,6 @@ __all__ = [
     "FinalRegret",
     "Job",
     "LocalEngine",
-    "LockstepEngine",
     "PolicySpec",
     "RayEngine",
     "Run",

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,7 +12,9 @@ from pfnts.backbones.embedded.regressions import (
     LIMIT,
     NOTES,
     PENALTIES,
+    PREDICTIONS,
     REGRESSIONS,
+    UNLIKELY,
     Regressions,
     base_predictions_of,
     halvings,
@@ -125,14 +127,21 @@ def test_average_by_errors_so_far_weighs_each_prediction_by_its_own(row: int) ->
     weight = np.exp(-row / 4 * (np.log1p(squared) - np.log1p(squared).min()))
     expected = (weight * predictions[row]).sum() / weight.sum()
     assert said[row, -NOTES - 2] == pytest.approx(expected)
-    own = ((said[:row, -NOTES - 2] - y[1, :row].numpy()) ** 2).sum()
-    assert said[row, -2] == pytest.approx(np.log((own + 0.01) / (row + 1)) / 2)
+
+
+@pytest.mark.parametrize("row", [1, 30, 119])
+def test_errors_so_far_of_every_prediction_are_told(row: int) -> None:
+    X, y = rows(row)
+    said = Regressions().extend(X, y)[1].numpy()
+    squared = ((said[:row, :PREDICTIONS] - y[1, :row, None].numpy()) ** 2).sum(0)
+    told = said[row, -PREDICTIONS - 1 : -1]
+    np.testing.assert_allclose(told, np.log((squared + 0.01) / (row + 1)) / 2, rtol=1e-9)
 
 
 @pytest.mark.parametrize("row", [16, 50])
 def test_leverage_is_the_variance_of_a_line(row: int) -> None:
     X, y = rows(row)
-    said = Regressions().extend(X, y)[1, row, -3]
+    said = Regressions().extend(X, y)[1, row, PREDICTIONS + 2]
     fitted = max(size for size in refit_sizes(120) if size <= row)
     Z = np.hstack([np.ones((120, 1)), X[1].numpy()])
     variance = Z[row] @ np.linalg.solve(Z[:fitted].T @ Z[:fitted] + 3 * PENALTIES[1] * np.eye(4), Z[row])
@@ -146,21 +155,31 @@ def evidence(Z: np.ndarray, y: np.ndarray, penalty: float) -> float:
 
 
 @pytest.mark.parametrize("row", [1, 12, 50, 119])
-def test_thirteenth_base_prediction_averages_the_others_by_their_evidence(row: int) -> None:
+def test_average_by_evidence_and_the_probabilities_told_are_those_of_the_matrices_themselves(
+    row: int,
+) -> None:
     X, y = rows(row)
     regressions = Regressions()
     said = regressions.extend(X, y)[1, row].numpy()
     fitted = max(size for size in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96) if size <= row)
     kernels = regressions._kernels
-    doubling = 2 ** (fitted.bit_length() - 1)
     x, targets = X[1, :fitted].numpy(), y[1, :fitted].numpy()
     one = np.ones((fitted, 1))
     found = [evidence(np.hstack([one, x]), targets, 3 * p) for p in PENALTIES]
     waves = np.hstack([one, x, np.sin(x), np.cos(x), np.sin(2 * x), np.cos(2 * x)])
     found += [evidence(waves, targets, 3 * p) for p in PENALTIES]
-    for kernel in kernels:
-        basis = KernelBasis.of(X[:, :doubling], kernel._weights(X[:, :doubling]))
-        found += [evidence(basis(X[:, :fitted])[1].numpy(), targets, p) for p in KERNEL_PENALTIES]
+    for kernel, penalty in product(kernels, KERNEL_PENALTIES):
+        # Rows are foretold by the basis of the last doubling before them.
+        ends, total = [1, *(2**k for k in range(1, 8) if 2**k < fitted), fitted], 0.0
+        for begin, end in pairwise(ends):
+            basis = KernelBasis.of(X[:, :begin], kernel._weights(X[:, :begin]))
+            Z = basis(X[:, :end])[1].numpy()
+            total += evidence(Z, y[1, :end].numpy(), penalty)
+            if begin > 1:
+                total -= evidence(Z[:begin], y[1, :begin].numpy(), penalty)
+        found.append(total)
     weight = np.exp(found - np.max(found))
-    said = said[: REGRESSIONS + 1]
-    assert said[-1] == pytest.approx(said[:-1] @ weight / weight.sum(), abs=1e-6)
+    weight /= weight.sum()
+    assert said[REGRESSIONS] == pytest.approx(said[:REGRESSIONS] @ weight, abs=1e-6)
+    told = said[PREDICTIONS + 3 :][:REGRESSIONS]
+    np.testing.assert_allclose(told, np.maximum(np.log(weight), UNLIKELY) / 4, atol=1e-5)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.random import Generator
 
-from pfnts.backbones.embedded import EmbeddedBackbone, growth
+from pfnts.backbones.embedded import EmbeddedBackbone, asking, growth
 from pfnts.backbones.embedded import sequence as module
-from pfnts.backbones.embedded.asking import prepare
+from pfnts.backbones.embedded.asking import WORTH_MOVING, prepare
 from pfnts.backbones.embedded.cache import PIECE, SHORT, SIDE_BY_SIDE, Cache, Piece, attention, tail_ends
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalPFN
@@ -195,7 +196,7 @@ def test_after_preparation_questions_find_every_row_entered(
     sequence = EmbeddedSequence(small_network, X, y)
     expected = EmbeddedSequence(small_network, X, y).means(Q, [512, 640])
     sequence.means(Q[:1], [512])
-    prepare(small_network, [sequence])
+    prepare([sequence])
     entered.clear()
     np.testing.assert_array_equal(sequence.means(Q, [512, 640]), expected)
     assert entered == []
@@ -279,22 +280,54 @@ def test_shipped_network_learns_a_curve(rng: Generator) -> None:
     assert error[1] < error[0]
 
 
-@pytest.mark.parametrize(("rows", "where"), [(40, "cpu"), (SHORT, "meta")])
-def test_a_card_leaves_the_regressions_of_short_histories_to_the_cpu(
-    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch, rows: int, where: str
+def test_short_caches_are_kept_on_the_cpu_and_many_queries_go_where_the_network_is(
+    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The device "meta" stands for a card: it has shapes and no values.
-    for rows_at_once in (PIECE, SIDE_BY_SIDE):
-        monkeypatch.setitem(rows_at_once, "meta", 8)
+    X, y, _ = history(rng, n=800)
+    queries = rng.standard_normal((WORTH_MOVING + 1, 3))
+    expected = EmbeddedSequence(small_network, X, y).means(queries, [40, 800])
+    host, passed = copy.deepcopy(small_network), []
+    for owner, what in ((growth, "rows"), (asking, "queries")):
+
+        def noted(network: CausalPFN, *given: Any, what: str = what, run: Any = owner._pass) -> Any:
+            passed.append((what, "host" if network is host else "card"))
+            return run(network, *given)
+
+        monkeypatch.setattr(owner, "_pass", noted)
+    sequence = EmbeddedSequence(small_network, X, y, host=host)
+    np.testing.assert_array_equal(sequence.means(queries, [40]), expected[:1])
+    assert set(passed) == {("rows", "host"), ("queries", "card")}
+    passed.clear()
+    few = sequence.means(queries[:5], [40])
+    np.testing.assert_allclose(few, expected[:1, :5], atol=1e-5)
+    assert passed == [("queries", "host")]
+    passed.clear()
+    np.testing.assert_array_equal(sequence.means(queries, [800]), expected[1:])
+    assert basis_of(800) >= SHORT
+    assert set(passed) == {("rows", "card"), ("queries", "card")}
+
+
+@pytest.mark.parametrize(("size", "features"), [(40, 3), (40, 50), (800, 3)])
+def test_everything_that_a_card_computes_with_is_moved_there(
+    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch, size: int, features: int
+) -> None:
+    # The device "meta" stands for a card: it has shapes and no values, so that only the answer is missing.
+    for limits in (PIECE, SIDE_BY_SIDE):
+        monkeypatch.setitem(limits, "meta", 8)
+    for limits in (asking.QUERIES_AT_ONCE, asking.FEW_QUERIES, asking.CELLS_AT_ONCE, growth.CELLS_AT_ONCE):
+        monkeypatch.setitem(limits, "meta", 4096)
     seen = set()
 
-    def extend(self: Regressions, X: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        seen.update({X.device.type, y.device.type})
+    def told(self: Regressions, X: torch.Tensor, *given: object) -> torch.Tensor:
+        seen.add(X.device.type)
         return torch.zeros(1, X.shape[1], BASE_PREDICTIONS, device=X.device)
 
-    monkeypatch.setattr(Regressions, "extend", extend)
-    X, y, _ = history(rng, n=rows)
-    cache = Cache(copy.deepcopy(small_network).to("meta"), X, y, keep=(), device="meta")
-    (*_, piece) = next(cache.extend(8, X, y))
-    assert seen == {where}
-    assert piece.told.device.type == piece.cells.device.type == "meta"
+    monkeypatch.setattr(Regressions, "extend", told)
+    monkeypatch.setattr(Regressions, "base_predictions", told)
+    X, y, _ = history(rng, n=size, features=features)
+    card = copy.deepcopy(small_network).to("meta")
+    sequence = EmbeddedSequence(card, X, y, device="meta", host=small_network)
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        sequence.means(rng.standard_normal((WORTH_MOVING + 1, features)), [size])
+    assert seen == {"cpu" if basis_of(size) < SHORT else "meta"}
+    assert sequence.cache_of(size).device == ("cpu" if basis_of(size) < SHORT and features == 3 else "meta")

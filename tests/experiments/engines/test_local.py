@@ -12,7 +12,6 @@ import pytest
 from pfnts.experiments import (
     Job,
     LocalEngine,
-    LockstepEngine,
     PolicySpec,
     RayEngine,
     RunSpec,
@@ -121,7 +120,7 @@ def test_all_cores_work_when_nothing_is_said() -> None:
     assert LocalEngine().workers == cores() >= 1
 
 
-@pytest.mark.parametrize("engine", [LocalEngine, LockstepEngine, RayEngine])
-def test_workers_must_be_positive(engine: type[LocalEngine | LockstepEngine | RayEngine]) -> None:
+@pytest.mark.parametrize("engine", [LocalEngine, RayEngine])
+def test_workers_must_be_positive(engine: type[LocalEngine | RayEngine]) -> None:
     with pytest.raises(ValueError, match="workers must be a positive integer, got 0"):
         engine(workers=0)

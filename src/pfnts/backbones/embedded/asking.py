@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
-from pfnts.backbones.embedded.cache import Cache, attention, tail_ends
+from pfnts.backbones.embedded.cache import Cache, attention
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, quantile_levels
@@ -29,11 +29,13 @@ FEW_QUERIES = {"cpu": 8, "cuda": 4096, "mps": 4096}
 """Up to as many, a pass consists of small operations: histories and prefixes are better asked together."""
 CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
+WORTH_MOVING = 64
+"""More queries than this are put to the network where it is, keys and values of a short cache being moved."""
 _LARGEST = np.finfo(np.float64).max
 
 
-def answer(network: CausalPFN, questions: Sequence[Question]) -> list[Prediction]:
-    """Answer questions about histories held by one network.
+def answer(questions: Sequence[Question]) -> list[Prediction]:
+    """Answer questions about histories held by the network.
 
     An answer does not depend on what else is asked in the call, but for the rounding of single precision
     where few queries share a pass with others.
@@ -47,24 +49,24 @@ def answer(network: CausalPFN, questions: Sequence[Question]) -> list[Prediction
         for asked in checked:
             if asked.sizes and len(asked.x):
                 largest[asked.sequence] = max(largest.get(asked.sequence, 0), *asked.sizes)
-        grow(network, [sequence.work_ahead(size) for sequence, size in largest.items()], cores)
+        grow([sequence.work_ahead(size) for sequence, size in largest.items()], cores)
         prefixes = [p for asked in checked for p in asked.prefixes()]
         for wave in in_waves(prefixes):
             sizes: dict[EmbeddedSequence, list[int]] = {}
             for prefix in wave:
                 sizes.setdefault(prefix.asked.sequence, []).append(prefix.size)
-            grow(network, [sequence.reach(each) for sequence, each in sizes.items()], cores)
-            _ask(network, wave, cores, kind)
+            grow([sequence.reach(each) for sequence, each in sizes.items()], cores)
+            _ask(wave, cores)
     return [asked.prediction() for asked in checked]
 
 
-def prepare(network: CausalPFN, sequences: Sequence[PredictiveSequence]) -> None:
+def prepare(sequences: Sequence[PredictiveSequence]) -> None:
     """Let the rows of histories enter their caches ahead of the questions that will need them."""
     checked = [_checked(sequence) for sequence in sequences]
     if checked:
         kind = torch.device(checked[0].device).type
         with _held(checked), Cores.lent(kind) as cores, torch.inference_mode():
-            grow(network, [sequence.enter() for sequence in checked], cores)
+            grow([sequence.enter() for sequence in checked], cores)
 
 
 @contextmanager
@@ -141,6 +143,12 @@ class _Prefix:
     size: int
     cache: Cache
 
+    @property
+    def network(self) -> CausalPFN:
+        """Which one to ask: where the cache is kept, or where there is more room for many queries."""
+        few = len(self.asked.x) <= WORTH_MOVING
+        return self.cache.network if few else self.asked.sequence.network
+
     def tell(self, parts: Sequence[_Output]) -> None:
         """Take what the network said about parts of the queries."""
         scale, centre = self.cache.y_scale, self.cache.y_centre
@@ -169,7 +177,7 @@ class _Slice:
     x: Matrix
     """(q, P), as given"""
     shown: Tensor
-    """(q, P'), as the network sees them"""
+    """(q, P'), as the network sees them; on the CPU"""
 
 
 def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
@@ -184,17 +192,14 @@ def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
 
 
 def _together(earlier: _Prefix, prefix: _Prefix) -> bool:
-    if earlier.size % prefix.cache.piece == 0:
-        return True
-    start = prefix.size - prefix.size % prefix.cache.piece
-    return earlier.size in tail_ends(start, prefix.size)
+    return earlier.size % prefix.cache.piece == 0 or earlier.size in prefix.cache.tail_ends(prefix.size)
 
 
-def _ask(network: CausalPFN, prefixes: list[_Prefix], cores: Cores, kind: str) -> None:
+def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
     """Put queries to prefixes whose caches are ready."""
     cut: dict[_Prefix, list[_Slice]] = {}
     for prefix in prefixes:
-        shown = prefix.cache.show(prefix.asked.x)
+        shown, kind = prefix.cache.show(prefix.asked.x), _device(prefix.network).type
         at_once = max(1, min(QUERIES_AT_ONCE[kind], CELLS_AT_ONCE[kind] // shown.shape[1]))
         # How many cores there are must not matter here: another cut rounds differently.
         count = math.ceil(len(shown) / at_once)
@@ -203,21 +208,25 @@ def _ask(network: CausalPFN, prefixes: list[_Prefix], cores: Cores, kind: str) -
             for x, part in zip(np.array_split(prefix.asked.x, count), shown.tensor_split(count), strict=True)
         ]
     alone: list[_Slice] = []
-    batches: dict[int, list[_Slice]] = {}  # by the number of columns
-    for parts in cut.values():
-        if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES[kind]:
-            batches.setdefault(parts[0].shown.shape[1], []).append(parts[0])
+    batches: dict[tuple[CausalPFN, int], list[_Slice]] = {}  # by the number of columns
+    for prefix, parts in cut.items():
+        if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES[_device(prefix.network).type]:
+            batches.setdefault((prefix.network, parts[0].shown.shape[1]), []).append(parts[0])
         else:
             alone += parts
     said: dict[_Slice, _Output] = {}
-    for width, batch in batches.items():
-        for few in _cut(batch, CELLS_AT_ONCE[kind] // width):
+    for (network, width), batch in batches.items():
+        for few in _cut(batch, CELLS_AT_ONCE[_device(network).type] // width):
             said |= zip(few, _pass(network, few, cores), strict=True)
     if alone:
-        outputs = cores.each(lambda part: _pass(network, [part], Cores())[0], alone)
+        outputs = cores.each(lambda part: _pass(part.prefix.network, [part], Cores())[0], alone)
         said |= zip(alone, outputs, strict=True)
     for prefix, parts in cut.items():
         prefix.tell([said[part] for part in parts])
+
+
+def _device(network: CausalPFN) -> torch.device:
+    return network.cells.missing.device
 
 
 def _cut(slices: list[_Slice], queries: int) -> list[list[_Slice]]:
@@ -238,27 +247,30 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     lengths = [len(part.shown) for part in slices]
     sizes = [part.prefix.size for part in slices]
     longest = sorted(range(len(slices)), key=lambda i: -sizes[i])  # first, so that cores end together
-    device = slices[0].shown.device
+    device = _device(network)
     position = torch.tensor([t for t, q in zip(sizes, lengths, strict=True) for _ in range(q)], device=device)
 
-    def attend(block: CausalBlock, h: Tensor) -> Tensor:
+    def attend(number: int, block: CausalBlock, h: Tensor) -> Tensor:
         parts = block.queries(block.norm(h), position).split(lengths, 2)
 
         def look(i: int) -> Tensor:
-            return attention(parts[i], *slices[i].prefix.cache.upto(block, sizes[i]))
+            key, value = slices[i].prefix.cache.upto(number, sizes[i])
+            return attention(parts[i], key.to(device), value.to(device))
 
         seen = dict(zip(longest, cores.each(look, longest), strict=True))
         return block.finish(h, torch.cat([seen[i] for i in range(len(parts))], 2))
 
-    cells = [network.cells(part.shown[None], part.prefix.cache.identity) for part in slices]
+    cells = [
+        network.cells(part.shown[None].to(device), part.prefix.cache.identity.to(device)) for part in slices
+    ]
     h = torch.cat(cells, 1) + network.cells.target.unknown  # (1, m, P, c)
-    for column, across in zip(network.columns, network.across, strict=True):
-        h = across(attend(column, h))
+    for number, (column, across) in enumerate(zip(network.columns, network.across, strict=True)):
+        h = across(attend(number, column, h))
     base_predictions = torch.cat(
-        [part.prefix.cache.base_predictions(part.x, part.prefix.size) for part in slices], 1
+        [part.prefix.cache.base_predictions(part.x, part.prefix.size).to(device) for part in slices], 1
     )
     h = (network.readout(h) + network.target.unknown + network.base_prediction(base_predictions))[:, :, None]
-    for block in network.in_context:
-        h = attend(block, h)
+    for number, block in enumerate(network.in_context, len(network.columns)):
+        h = attend(number, block, h)
     said = [out.cpu().split(lengths) for out in network.head(h[0, :, 0], base_predictions[0])]
     return [_Output(*out) for out in zip(*said, strict=True)]

@@ -9,10 +9,10 @@ from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import torch
 from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 
-from pfnts.backbones import together
 from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Question
 from pfnts.backbones.devices import check_device
 from pfnts.backbones.embedded.asking import answer, prepare
@@ -50,18 +50,20 @@ class EmbeddedBackbone(Backbone):
         with _file(weights) as path:
             self.fingerprint: str = fingerprint(path)
             self._network = load_network(path, device, self.fingerprint)
+            on_cpu = torch.device(device).type == "cpu"
+            self._host = None if on_cpu else load_network(path, "cpu", self.fingerprint)
 
     def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> EmbeddedSequence:
         """Start a history; columns in ``keep`` are never mixed with others."""
-        return EmbeddedSequence(self._network, X, y, keep=keep, device=self._device)
+        return EmbeddedSequence(self._network, X, y, keep=keep, device=self._device, host=self._host)
 
     def prepare(self, sequences: Sequence[PredictiveSequence]) -> None:
         """Let every row enter the caches that questions to come will need."""
-        prepare(self._network, sequences)
+        prepare(sequences)
 
     def predict(self, questions: Sequence[Question]) -> list[Prediction]:
-        """Answer questions about sequences of this backbone, with those of others where work is shared."""
-        return together.ask(self._network, answer, questions)
+        """Answer questions about sequences of this backbone, in as few passes as their sizes allow."""
+        return answer(questions)
 
 
 def _file(weights: str | Path | None) -> AbstractContextManager[Path]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pfnts.backbones.embedded.columns import ColumnReduction
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
+from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.regressions import Regressions
 from pfnts.backbones.embedded.rows import Claims
@@ -32,10 +32,14 @@ NARROW = 40
 CELLS = 16_384
 """More columns are shown as long as they times the rows of the basis are no more than this."""
 SHORT = 512
-"""Regressions of a cache with a smaller basis are made on the CPU, wherever the network is: they are hundreds
-of small operations, and to start one on a card takes longer than to do it here."""
+"""Regressions of a cache with a smaller basis are made on the CPU, wherever the network is, and its rows are
+kept there, unless they have many columns: these are thousands of small operations, and to start one on a card
+takes longer than to do it here."""
 FEW = 4
 """Up to as many queries, plain products read keys and values faster than fused attention does."""
+FEW_ON_A_CARD = 6144
+"""The same on a card, over all heads: fused attention goes through the keys once for every 64 queries, one
+key after the other, so that with few queries most of the card has nothing to do."""
 
 
 class Cache:
@@ -45,7 +49,8 @@ class Cache:
     and products of other shapes round differently. So rows enter in whole pieces only. The rows after the
     last whole piece, the tail of a prefix, enter in pieces of 16, 4 and 1 rows, aligned likewise: a row more
     takes one pass, and any tail at most nine. The tail lies before the first row, next to which it can be
-    read in one stretch whatever whole pieces follow.
+    read in one stretch whatever whole pieces follow. On a card, where passes are dear and the last bit is
+    given up anyway, a tail enters in one.
 
     Parameters
     ----------
@@ -58,17 +63,19 @@ class Cache:
     keep
         Columns that are never mixed with others.
     device
-        Where to compute.
+        Where to compute, and where the network is.
     """
 
     def __init__(self, network: CausalPFN, X: Array, y: Array, *, keep: Sequence[int], device: str) -> None:
         kind = torch.device(device).type
+        self.device = device
+        """Where it is kept."""
+        self._tails_at_once = kind != "cpu"
         self.basis = len(y)
         self.piece = PIECE[kind] if len(y) >= SMALLEST_BASIS else len(y)
         self.rows = 0
         """Rows entered in whole pieces."""
-        self._network = network
-        self._device = device
+        self.network = network
         self._at_once = SIDE_BY_SIDE[kind] * self.piece
         self._regress_on = "cpu" if len(y) < SHORT else device
         self._views = [View(X, y, width=max(NARROW, CELLS // len(y)), keep=keep)]
@@ -80,16 +87,13 @@ class Cache:
         identity = torch.randn(self._views[0].columns, network.architecture.identity, generator=generator)
         self.identity = identity[None].to(device)
         # Blocks run out of room at different sizes, so that no question waits for all of them to be moved.
-        blocks = [*network.columns, *network.in_context]
-        self._held = {
-            block: KeyValues(front=self._front, growth=1.1 + 0.2 * i / len(blocks))
-            for i, block in enumerate(blocks)
-        }
+        blocks = len(network.columns) + len(network.in_context)
+        self._held = [KeyValues(front=self._front, growth=1.1 + 0.2 * i / blocks) for i in range(blocks)]
         self._regressions = Regressions()
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
         start = network.cells.start_row(self.identity)  # (1, 1, P, c)
         told = torch.zeros(1, 1, network.architecture.row, device=device)
-        self._start = [Piece(start, told, self._place(0, 1, before=None), self._held)]
+        self._start = [Piece(network, start, told, self._place(0, 1, before=None), self._held)]
 
     @property
     def empty(self) -> bool:
@@ -100,21 +104,25 @@ class Cache:
         """A copy that grows on its own; what has entered is shared, not copied."""
         assert not self.empty
         other = copy.copy(self)
-        other._held = {block: held.fork() for block, held in self._held.items()}
+        other._held = [held.fork() for held in self._held]
         other._tail = list(self._tail)
         return other
 
     def show(self, X: Array) -> Tensor:
-        """Contexts as the network sees them, (m, P)."""
-        return self._views[0].contexts(X).to(self._device)
+        """Contexts as the network sees them, (m, P), on the CPU."""
+        return self._views[0].contexts(X)
 
     def reach(self, size: int, X: Array, y: Array) -> Growth:
         """Make ready to answer after ``size`` rows of the history X (n, P), y (n,)."""
-        whole = size - size % self.piece
-        while self.rows < whole:
-            yield from self.extend(min(whole, self.rows + self._at_once), X, y)
+        yield from self.enter(size, X, y)
         if not self.holds(size):
             yield from self._reach_tail(size, X, y)
+
+    def enter(self, size: int, X: Array, y: Array) -> Growth:
+        """Enter the whole pieces among the first ``size`` rows of the history, some at a time."""
+        whole = size - size % self.piece
+        while self.rows < whole:
+            yield from self._extend(min(whole, self.rows + self._at_once), X, y)
 
     def holds(self, size: int) -> bool:
         """Whether it can answer after ``size`` rows as it is."""
@@ -122,7 +130,11 @@ class Cache:
             return size <= self.rows
         return size in [end for end, _ in self._tail]
 
-    def extend(self, size: int, X: Array, y: Array) -> Growth:
+    def tail_ends(self, size: int) -> list[int]:
+        """Sizes after the pieces in which the tail of a prefix enters: what it can answer for with it."""
+        return [size] if self._tails_at_once else tail_ends(size - size % self.piece, size)
+
+    def _extend(self, size: int, X: Array, y: Array) -> Growth:
         """Enter whole pieces of the history, up to ``size`` rows."""
         regressions, ends = self._regressions.fork(), range(self.rows + self.piece, size + 1, self.piece)
         pieces = [self._known(end - self.piece, end, X, y, regressions, None) for end in ends]
@@ -132,11 +144,10 @@ class Cache:
     def base_predictions(self, X: Array, size: int) -> Tensor:
         """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, base predictions)."""
         known = self._regressions if size % self.piece == 0 else dict(self._tail)[size]
-        said = known.base_predictions(self._exact(self._views[-1].contexts(X)), [size])
-        return said.float().to(self._device)
+        return known.base_predictions(self._exact(self._views[-1].contexts(X)), [size]).float()
 
-    def upto(self, block: CausalBlock, size: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of the start row and the first ``size`` rows."""
+    def upto(self, block: int, size: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of the start row and the first ``size`` rows at a block, by its number."""
         tail = size % self.piece
         return self._held[block].view(self._front - tail, self._front + 1 + size - tail)
 
@@ -147,8 +158,7 @@ class Cache:
 
     def _reach_tail(self, size: int, X: Array, y: Array) -> Growth:
         """Enter the rows after the last whole piece of a prefix."""
-        start = size - size % self.piece
-        ends = tail_ends(start, size)
+        start, ends = size - size % self.piece, self.tail_ends(size)
         if not self._tail or self._tail[0][0] != start:
             self._tail = [(start, self._regressions_at(start, X, y))]
         common = sum(end == known for end, (known, _) in zip(ends, self._tail[1:], strict=False))
@@ -172,7 +182,7 @@ class Cache:
         """Show rows to regressions, and return what they said before, (1, m, base predictions)."""
         view = self._views[-1]
         said = regressions.extend(self._exact(view.contexts(X)), self._exact(view.targets(y)))
-        return said.float().to(self._device)
+        return said.float().to(self.device)
 
     def _exact(self, x: Tensor) -> Tensor:
         """What the network sees, for regressions: where they are made, in double precision if there is it."""
@@ -183,21 +193,22 @@ class Cache:
         self, begin: int, end: int, X: Array, y: Array, regressions: Regressions, start: int | None
     ) -> Piece:
         """Rows from ``begin`` to ``end``, a whole piece or one of the tail that begins at ``start``."""
-        network, X, y = self._network, X[begin:end], y[begin:end]
-        target = self._views[0].targets(y)[None].to(self._device)
-        cells = network.cells(self.show(X)[None], self.identity) + network.cells.target(target)[:, :, None]
+        network, X, y = self.network, X[begin:end], y[begin:end]
+        target = self._views[0].targets(y)[None].to(self.device)
+        shown = self.show(X)[None].to(self.device)
+        cells = network.cells(shown, self.identity) + network.cells.target(target)[:, :, None]
         told = network.target(target) + network.base_prediction(self._tell(X, y, regressions))
-        return Piece(cells, told, self._place(begin + 1, end + 1, before=start), self._held)
+        return Piece(network, cells, told, self._place(begin + 1, end + 1, before=start), self._held)
 
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
         """Where tokens at positions ``begin`` to ``end`` stand; in the tail if it begins ``before`` them."""
-        position, count = torch.arange(begin, end, device=self._device), end - begin
+        position, count = torch.arange(begin, end, device=self.device), end - begin
         if before is None:
             at = self._front + begin
-            return _Place(position, at, self._front, at + count, _mask(count, begin, 0, self._device))
+            return _Place(position, at, self._front, at + count, _mask(count, begin, 0, self.device))
         at = self._front - (end - 1 - before)
         seen = self._front + 1 + before
-        return _Place(position, at, at, seen, _mask(count, 0, seen - at - count, self._device))
+        return _Place(position, at, at, seen, _mask(count, 0, seen - at - count, self.device))
 
 
 class View:
@@ -249,12 +260,14 @@ class _Place:
 class Piece:
     """Data tokens before the first block."""
 
+    network: CausalPFN
+    """Through which they will pass."""
     cells: Tensor
     """(1, m, P, c)"""
     told: Tensor
     """(1, m, d), what a row's token is told beside its cells."""
     place: _Place
-    held: dict[CausalBlock, KeyValues]
+    held: list[KeyValues]
     """Where the keys and values of each block are kept."""
 
 
@@ -335,7 +348,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
         seen = F.scaled_dot_product_attention(query.reshape(served, share, m, w), key, value, attn_mask=mask)
         return seen.reshape(1, heads, m, w)
     query = query.reshape(1, served, share * m, w)
-    if m > FEW:
+    if m > FEW and not (query.is_cuda and heads * m <= FEW_ON_A_CARD):
         seen = F.scaled_dot_product_attention(query, key, value)
     else:
         score = (query * w**-0.5) @ key.mT

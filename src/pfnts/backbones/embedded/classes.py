@@ -24,6 +24,8 @@ def draw_classes(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tup
     candidates = rows if arms else CANDIDATES * rows
     shown, view = draw_inputs(batch, candidates, features - arms, rng=rng)
     label = (nearest_centre if rng.chance(0.5) else largest_score)(view, classes, rng)  # (B, m)
+    if rng.chance(0.5):
+        shown = move_apart(shown, label, classes, rng=rng)
     wrong = 0.1 * rng.uniform(batch, 1) * (rng.uniform(batch, 1) < 0.5)
     if arms:
         named = name_classes(label, classes, rng=rng)
@@ -40,7 +42,7 @@ def draw_classes(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tup
 def nearest_centre(view: Tensor, classes: int, rng: DeviceRng) -> Tensor:
     """The class (B, m) of the nearest of some rows, with unequal shares."""
     batch, rows, features = view.shape
-    count = min(rows, round(rng.log_uniform(classes, 40 * classes)))
+    count = min(rows, round(rng.log_uniform(classes, 30 * classes)))
     x = view * (draw_relevant(view, rng=rng) * torch.exp(0.5 * rng.normal(batch, features)))[:, None]
     at = rng.uniform(batch, rows).argsort(1)[:, :count]
     centre = x.gather(1, at[..., None].expand(-1, -1, features))
@@ -55,6 +57,15 @@ def largest_score(view: Tensor, classes: int, rng: DeviceRng) -> Tensor:
     """The class (B, m) whose score is largest, with unequal shares."""
     score = torch.stack([standardise(draw_function(view, rng=rng)) for _ in range(classes)], -1)
     return (score + rng.normal(len(view), 1, classes) * rng.log_uniform(0.05, 1.5)).argmax(-1)
+
+
+def move_apart(shown: Tensor, label: Tensor, classes: int, *, rng: DeviceRng) -> Tensor:
+    """Move the rows (B, m, P) of each class in some columns: real classes often lie apart."""
+    batch, _, features = shown.shape
+    far = torch.exp(rng.uniform(batch, 1, 1) * 3.0 - 1.6)
+    offset = rng.normal(batch, classes, features) * far * draw_relevant(shown, rng=rng)[:, None]
+    of_row = offset.gather(1, label[..., None].expand(-1, -1, features))
+    return shown + shown.std(1, keepdim=True) * of_row
 
 
 def name_classes(label: Tensor, classes: int, *, rng: DeviceRng) -> Tensor:

@@ -13,13 +13,16 @@ from torch import Tensor
 
 from pfnts.backbones.embedded.device_rng import DeviceRng
 
+ROUGH = 0.3
+"""Share of the families' groups that are rougher than rewards mostly are: what only long histories tell."""
+
 
 def draw_function(X: Tensor, *, rng: DeviceRng) -> Tensor:
     """Evaluate one random function per table, all of one family, sometimes with a second one added."""
     if rng.chance(0.13):  # every column counts, and nothing else
         return standardise(linear(X, torch.ones_like(X[:, 0]), rng))
     value = standardise(_family(rng)(X, draw_relevant(X, rng=rng), rng))
-    if rng.chance(0.35):
+    if rng.chance(0.25):
         second = standardise(_family(rng)(X, draw_relevant(X, rng=rng), rng))
         value = value + rng.uniform(len(X), 1) * second
     return value
@@ -35,7 +38,7 @@ def draw_relevant(X: Tensor, *, rng: DeviceRng) -> Tensor:
     batch, _, features = X.shape
     count = torch.exp(rng.uniform(batch, 1) * math.log(features + 0.5)).clamp(1, features)
     some = rng.uniform(batch, features).argsort(1) < count
-    return (some | (rng.uniform(batch, 1) < 0.35)).float()
+    return (some | (rng.uniform(batch, 1) < 0.25)).float()
 
 
 def linear(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
@@ -48,9 +51,9 @@ def perceptron(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """A random multilayer perceptron."""
     h, width = X * relevant[:, None], rng.integer(8, 64)
     fan = relevant.sum(1).clamp(min=1)[:, None, None]
-    layers = rng.integer(1, 3)
+    layers, largest = rng.integer(1, 3), 3.3 if rng.chance(ROUGH) else 1.5
     for layer in range(layers):
-        gain = rng.log_uniform(0.67, 3.3)
+        gain = rng.log_uniform(0.2 * largest, largest)
         weight = (
             rng.normal(len(X), h.shape[-1], width) * gain / (fan.sqrt() if layer == 0 else math.sqrt(width))
         )
@@ -66,7 +69,8 @@ def smooth(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """A draw from a Gaussian process with a length scale per column, by random waves."""
     batch, _, features = X.shape
     waves = 128
-    roughness = torch.exp(rng.uniform(batch, 1, 1) * 3.0 - 0.9)
+    largest = 8.0 if rng.chance(ROUGH) else 2.0
+    roughness = largest * torch.exp(rng.uniform(batch, 1, 1) * -2.5)
     per_column = torch.exp(rng.normal(batch, features, 1) * 0.6) * relevant[..., None]
     weight = rng.normal(batch, features, waves) * per_column * roughness * 0.8
     weight = weight / relevant.sum(1).clamp(min=1).sqrt()[:, None, None]
@@ -81,7 +85,7 @@ def smooth(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
 def oblivious_trees(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """A sum of trees that ask the same question at all nodes of a level."""
     batch, rows, _ = X.shape
-    trees, depth = round(rng.log_uniform(1, 64)), rng.integer(1, 7)
+    trees, depth = round(rng.log_uniform(1, 64)), min(rng.integer(1, 7), rng.integer(1, 7))
     above = _splits(X, relevant, trees * depth, rng).view(batch, rows, trees, depth)
     leaf = (above * 2 ** torch.arange(depth, device=X.device)).sum(-1)
     return _leaf_values(rng.normal(batch, trees, 2**depth), leaf).sum(-1)
@@ -107,7 +111,8 @@ def bart_trees(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
 def additive(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """Curves of single columns, and interactions of pairs."""
     batch, rows, features = X.shape
-    frequency = torch.exp(rng.uniform(batch, 1, features) * 1.8 - 0.3)
+    largest = 4.5 if rng.chance(ROUGH) else 2.0
+    frequency = largest * torch.exp(rng.uniform(batch, 1, features) * -1.8)
     shift = rng.normal(batch, 1, features)
     kind = rng.index(6, batch, 1, features)
     centred = X - 0.5 * shift
@@ -133,7 +138,7 @@ def additive(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
 def prototypes(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     """The value of the nearest of some rows: flat near each, with sharp borders between."""
     batch, rows, features = X.shape
-    count = min(rows, round(rng.log_uniform(4, 300)))
+    count = min(rows, round(rng.log_uniform(3, 300)))
     x = X * (relevant * torch.exp(0.5 * rng.normal(*relevant.shape)))[:, None]
     at = rng.uniform(batch, rows).argsort(1)[:, :count]
     centre = x.gather(1, at[..., None].expand(-1, -1, features))

@@ -17,23 +17,25 @@ is kept of a row does not depend on what else is entered, not even in the last b
 given up for larger operations."""
 
 
-def grow(network: CausalPFN, growths: Iterable[Growth], cores: Cores) -> None:
+def grow(growths: Iterable[Growth], cores: Cores) -> None:
     """Work on several caches until all are done; what is due in each passes through the network together."""
     running = list(growths)
     while running:
         steps = [(growth, next(growth, None)) for growth in running]
         running = [growth for growth, pieces in steps if pieces is not None]
-        for batch in _batches([piece for _, pieces in steps for piece in pieces or ()]):
-            _pass(network, batch, cores)
+        by_network: dict[CausalPFN, list[Piece]] = {}
+        for piece in (piece for _, pieces in steps for piece in pieces or ()):
+            by_network.setdefault(piece.network, []).append(piece)
+        for network, pieces in by_network.items():
+            for batch in _batches(pieces):
+                _pass(network, batch, cores)
 
 
 def _batches(pieces: Sequence[Piece]) -> list[list[list[Piece]]]:
-    """Cut pieces into passes, and each of them into stacks that are one tensor.
+    """Cut pieces of one network into passes, and each of them into stacks that are one tensor.
 
     A piece comes no earlier than those of its cache before it, whose keys it sees.
     """
-    if not pieces:
-        return []
     at_once = CELLS_AT_ONCE[pieces[0].cells.device.type]
     if at_once is None:
         return [[[piece] for piece in pieces]]
@@ -56,7 +58,7 @@ def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -
     every = range(len(stacks))
     h = [torch.cat([piece.cells for piece in stack], 1) for stack in stacks]
 
-    def attend(block: CausalBlock, then: Callable[[Tensor], Tensor]) -> None:
+    def attend(number: int, block: CausalBlock, then: Callable[[Tensor], Tensor]) -> None:
         def ask(i: int) -> tuple[Tensor, Tensor, Tensor]:
             normed = block.norm(h[i])
             return *block.keys_values(normed), block.queries(normed, positions[i])
@@ -64,19 +66,19 @@ def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -
         def see(i: int) -> Tensor:
             seen = []
             for piece, query in zip(stacks[i], asked[i][2].split(lengths[i], 2), strict=True):
-                key, value = piece.held[block].view(piece.place.begin, piece.place.end)
+                key, value = piece.held[number].view(piece.place.begin, piece.place.end)
                 seen.append(attention(query, key, value, piece.place.mask))
             return then(block.finish(h[i], torch.cat(seen, 2)))
 
         asked = cores.each(ask, every)
         for stack, length, (key, value, _) in zip(stacks, lengths, asked, strict=True):
             for piece, *new in zip(stack, key.split(length, 2), value.split(length, 2), strict=True):
-                piece.held[block].write(piece.place.at, *new)
+                piece.held[number].write(piece.place.at, *new)
         h[:] = cores.each(see, every)
 
-    for column, across in zip(network.columns, network.across, strict=True):
-        attend(column, across)
+    for number, (column, across) in enumerate(zip(network.columns, network.across, strict=True)):
+        attend(number, column, across)
     told = [torch.cat([piece.told for piece in stack], 1) for stack in stacks]
     h = cores.each(lambda i: (network.readout(h[i]) + told[i])[:, :, None], every)
-    for block in network.in_context:
-        attend(block, lambda h: h)
+    for number, block in enumerate(network.in_context, len(network.columns)):
+        attend(number, block, lambda h: h)

@@ -2,14 +2,15 @@
 
 The kernel is a bell over contexts plus straight lines and a constant; the first rows are its centres. When
 the history has doubled, columns are weighed anew and the rows so far become centres, up to a limit: from one
-doubling to the next it is a ridge regression on a fixed basis.
+doubling to the next it is a ridge regression on a fixed basis. A basis is chosen by the rows so far, so that
+only later rows are evidence for it; earlier ones count as the bases before it foretold them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -38,13 +39,16 @@ class KernelRegression:
         self._centres: Tensor | None = None
         self._basis: KernelBasis | None = None
         self._sums: Sums | None = None
+        self._before: Tensor | None = (
+            None  # evidence of bases before, less that of this one for the same rows
+        )
         self._fits: list[KernelFit] = []
 
     def fork(self, shares: Callable[[Tensor], Tensor] | None = None) -> KernelRegression:
         """A copy that grows on its own."""
         copy = KernelRegression(shares)
         copy._rows, copy._centres, copy._basis = self._rows, self._centres, self._basis
-        copy._sums, copy._fits = self._sums, list(self._fits)
+        copy._sums, copy._before, copy._fits = self._sums, self._before, list(self._fits)
         return copy
 
     def extend(self, X: Tensor, y: Tensor) -> None:
@@ -58,12 +62,17 @@ class KernelRegression:
             before, self._rows = self._rows, min(n, doubled)
             # Two fits to a doubling: on the old basis half way, then on the new one.
             sizes = [size for size in [doubled * 3 // 4] if before < size <= self._rows]
-            if before and (sizes or self._rows < doubled):
+            if before:
                 self._fit(X, y, sizes)
             if self._rows == doubled:
+                foretold = self._evidence()
                 self._basis = KernelBasis.of(X[:, :doubled], self._weights(X[:, :doubled]))
                 self._sums = Sums.none(len(X), self._basis.features, X)
+                self._before = None
                 self._fit(X, y, [doubled])
+                if foretold is not None:
+                    self._before = foretold - self._fits[-1].evidence
+                    self._fits[-1] = replace(self._fits[-1], evidence=foretold)
 
     def _weights(self, X: Tensor) -> Tensor:
         return _alike(X) if self._shares is None else self._shares(X)
@@ -75,8 +84,17 @@ class KernelRegression:
         *at_sizes, self._sums = self._sums.through(self._basis(X[:, rows]), y[:, rows], [*sizes, self._rows])
         if sizes:
             found, evidence = solve(at_sizes, penalties=KERNEL_PENALTIES)
+            if self._before is not None:
+                evidence = evidence + self._before[:, None]
             each = zip(sizes, found.unbind(1), evidence.unbind(1), strict=True)
             self._fits += [KernelFit.of(size, self._basis, beta, log) for size, beta, log in each]
+
+    def _evidence(self) -> Tensor | None:
+        """Of all rows so far, (B, 3); None before there is a basis."""
+        if self._sums is None:
+            return None
+        _, evidence = solve([self._sums], penalties=KERNEL_PENALTIES)
+        return evidence[:, 0] if self._before is None else evidence[:, 0] + self._before
 
     def fit(self, size: int) -> KernelFit:
         """The last fit to at most ``size`` rows; one that says nothing before the first."""
@@ -140,7 +158,7 @@ class KernelFit:
     of_centres: Tensor
     """(B, m, 3), of the bells themselves."""
     evidence: Tensor
-    """(B, 3), its logarithm"""
+    """(B, 3), its logarithm, of this basis and those before it"""
 
     @classmethod
     def none(cls, X: Tensor) -> KernelFit:

@@ -352,11 +352,14 @@ class Head(nn.Module):
         self.out = nn.Linear(2 * a.row, 1 + a.quantiles)
         self.trust = nn.Linear(2 * a.row, BASE_PREDICTIONS)
         self.spread = nn.Linear(2 * a.row, 1 + NOTES)
-        nn.init.zeros_(self.spread.weight)
-        nn.init.zeros_(self.spread.bias)
+        for told in (self.trust, self.spread):  # what is told need not be believed at first
+            nn.init.zeros_(told.weight)
+            nn.init.zeros_(told.bias)
 
     def forward(self, h: Tensor, base_predictions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Map tokens (..., d), base predictions (..., 26) to means (...), quantiles (..., Q), log sds (...).
+        """Map tokens (..., d) and base predictions (..., BASE_PREDICTIONS) to what is said of their targets.
+
+        That is means (...), quantiles (..., Q) and log standard deviations of the mean (...).
 
         As far as a base prediction is trusted, the network only says what is to be added to it. The last is
         the logarithm of the standard deviation of the mean, given the rows seen. All are float32.

@@ -48,7 +48,7 @@ def draw_tables(
 
 def draw_group(batch: int, rows: int, features: int, *, rng: DeviceRng, draws: int) -> Tables:
     """Draw histories that share the family of functions, the number of arms and how they were collected."""
-    kind = rng.choice([0.63, 0.25, 0.09, 0.03])
+    kind = rng.choice([0.6, 0.25, 0.12, 0.03])
     if kind == 1:
         shown, chance = draw_classes(batch, rows, features, rng=rng)
         value = chance

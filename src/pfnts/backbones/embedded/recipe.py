@@ -29,11 +29,22 @@ class Recipe:
     """The same for the last part of the training."""
     late: float = 0.75
     """Share of the time after which the last part begins."""
-    few: tuple[int, ...] = (1, 2, 3, 5, 8, 11, 15, 19, 24, 29)
+    few: tuple[int, ...] = (1, 2, 4, 7, 11, 16, 22, 29)
     """Rows of short histories."""
-    widths: tuple[int, ...] = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 64, 100)
+    widths: tuple[int, ...] = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 64, 100)
     width_weights: tuple[float, ...] = (
-        *(0.03, 0.05, 0.08, 0.1, 0.09, 0.1, 0.13, 0.08, 0.09, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01),
+        0.03,
+        0.05,
+        0.08,
+        0.12,
+        0.16,
+        0.17,
+        0.13,
+        0.12,
+        0.06,
+        0.05,
+        0.02,
+        0.01,
     )
     steps_per_draw: int = 16
     """Steps that share a shape and one call of the prior, which is slow in small calls."""
@@ -59,8 +70,8 @@ class Recipe:
         return max(self.few) + asked_of(0)
 
     def shapes(self) -> Iterator[Shape]:
-        """Every shape that a minibatch may have."""
-        for rows in self.lengths:
+        """Every shape that a minibatch may have, those of long tables first: they need the most memory."""
+        for rows in reversed(self.lengths):
             for features in self.widths_of(rows):
                 batch, asked = self.batch(rows, features), asked_of(rows)
                 for n in [rows] if rows else [known + asked for known in self.few]:

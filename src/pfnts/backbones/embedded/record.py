@@ -9,6 +9,8 @@ from torch import Tensor
 
 from pfnts.backbones.embedded.rows import Rows
 
+ADDED = 2
+"""Predictions that the record adds."""
 PATIENCE = 4.0
 """In a likelihood it would be 2: errors of rows that come one after the other are alike, and count half."""
 
@@ -18,49 +20,51 @@ class Record:
 
     What is known of a row are predictions and, after them, notes, which predict nothing. The record adds two
     predictions, an average of the others by their squared errors on the rows so far (prequential) and the
-    mean of the rows so far, and two notes, the logarithms of that average's root mean squared error and of
-    the number of rows.
+    mean of the rows so far. It adds notes: the logarithm of the root mean squared error of every prediction,
+    of these two as well, and of the number of rows.
     """
 
     def __init__(self) -> None:
         self._errors = Rows()
-        self._own = Rows()
+        self._own_errors = Rows()  # of the two predictions that are added
         self._targets = Rows()
 
     def fork(self) -> Record:
         """A copy that grows on its own."""
         copy = Record()
-        copy._errors, copy._own = self._errors.fork(), self._own.fork()
+        copy._errors, copy._own_errors = self._errors.fork(), self._own_errors.fork()
         copy._targets = self._targets.fork()
         return copy
 
     def extend(self, first: Tensor, y: Tensor, *, notes: int) -> Tensor:
-        """Add rows, each with what was said of it (B, m, K); give that with what it adds, (B, m, K + 4)."""
+        """Add rows, each with what was said of it (B, m, K), and give that with what the record adds."""
         said = first[..., :-notes]
         if not self._errors.length:  # sums over no rows
             self._errors.add(torch.zeros_like(said[:, :1]))
-            self._own.add(torch.zeros_like(y[:, :1]))
+            self._own_errors.add(torch.zeros_like(said[:, :1, :ADDED]))
             self._targets.add(torch.zeros_like(y[:, :1]))
         before, rows = self._errors.length - 1, y.shape[1]
         errors = _running(self._errors, (said - y[..., None]) ** 2)
-        targets = _running(self._targets, y)
-        size = torch.arange(before, before + rows, device=y.device).to(y.dtype)
-        average = _average(said, errors, size[:, None])
-        own = _running(self._own, (average - y) ** 2)
-        return _completed(first, average, own, targets, size, notes)
+        targets = _running(self._targets, y)[..., None]
+        size = torch.arange(before, before + rows, device=y.device).to(y.dtype)[:, None]
+        added = _added(said, errors, targets, size)
+        own_errors = _running(self._own_errors, (added - y[..., None]) ** 2)
+        return _completed(first, added, torch.cat([errors, own_errors], -1), size, notes)
 
     def complete(self, first: Tensor, sizes: Sequence[int], *, notes: int) -> Tensor:
         """Add to what is said of queries after the first rows (B, S, q, K), without learning from it."""
         said = first[..., :-notes]
         if not self._errors.length:
-            return torch.cat([first, torch.zeros_like(first[..., :4])], -1)
+            return torch.nn.functional.pad(first, (0, 2 * ADDED + said.shape[-1] + 1))
         last = max(sizes) + 1
-        errors = self._errors.upto(last)[:, sizes][:, :, None]  # (B, S, 1, K)
-        own, targets = (x.upto(last)[:, sizes][:, :, None] for x in (self._own, self._targets))
-        size = torch.tensor(sizes, dtype=first.dtype, device=first.device)[:, None]
-        average = _average(said, errors, size[..., None])
-        own, targets, size = (x.expand_as(average) for x in (own, targets, size))
-        return _completed(first, average, own, targets, size, notes)
+        errors, own_errors = (
+            x.upto(last)[:, sizes][:, :, None]
+            for x in (self._errors, self._own_errors)  # (B, S, 1, K)
+        )
+        targets = self._targets.upto(last)[:, sizes][:, :, None, None]
+        size = torch.tensor(sizes, dtype=first.dtype, device=first.device)[:, None, None]
+        added = _added(said, errors, targets, size)
+        return _completed(first, added, torch.cat([errors, own_errors], -1), size, notes)
 
 
 def _running(sums: Rows, new: Tensor) -> Tensor:
@@ -71,18 +75,16 @@ def _running(sums: Rows, new: Tensor) -> Tensor:
     return torch.cat([last, grown[:, :-1]], 1)
 
 
-def _average(said: Tensor, errors: Tensor, size: Tensor) -> Tensor:
+def _added(said: Tensor, errors: Tensor, targets: Tensor, size: Tensor) -> Tensor:
+    """The average of predictions (..., K) by their errors so far, and the mean so far, (..., 2)."""
     weight = torch.softmax(-size / PATIENCE * torch.log1p(errors), -1)
-    return (weight * said).sum(-1)
+    average = (weight * said).sum(-1, keepdim=True)
+    return torch.cat([average, (targets / size.clamp(min=1)).expand_as(average)], -1)
 
 
-def _completed(
-    first: Tensor, average: Tensor, own: Tensor, targets: Tensor, size: Tensor, notes: int
-) -> Tensor:
-    mean = targets / size.clamp(min=1)
-    error = ((own + 0.01) / (size + 1)).log() / 2
-    rows = (torch.log1p(size) / 4).expand_as(average)
-    said, noted = first[..., :-notes], first[..., -notes:]
-    return torch.cat(
-        [said, *(x[..., None] for x in (average, mean)), noted, *(x[..., None] for x in (error, rows))], -1
-    )
+def _completed(first: Tensor, added: Tensor, errors: Tensor, size: Tensor, notes: int) -> Tensor:
+    """Predictions and those added, then notes and those added; errors are sums over ``size`` rows."""
+    errors = ((errors + 0.01) / (size + 1)).log() / 2
+    errors = errors.expand(*added.shape[:-1], -1)
+    rows = (torch.log1p(size) / 4).expand_as(added[..., :1])
+    return torch.cat([first[..., :-notes], added, first[..., -notes:], errors, rows], -1)

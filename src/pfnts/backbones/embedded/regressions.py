@@ -7,7 +7,8 @@ penalties each: straight lines, waves of single columns, and two kernels (`kerne
 columns alike and one that counts them by how much their waves explain. Their average, weighed by how probable
 each makes the rows so far (Bayesian model averaging), is the thirteenth; then the neighbours' predictions,
 the average of all by their errors so far, and the mean so far (`record`). Last come notes, which predict
-nothing but say how much can be known: distances, leverage, errors and the number of rows.
+nothing but say how much can be known, and which prediction to believe: distances, leverage, the probability
+of each regression, the error of each prediction so far and the number of rows.
 Coefficients are refitted at sizes that grow geometrically, so that n rows cost some log n fits.
 """
 
@@ -20,7 +21,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded import neighbours
+from pfnts.backbones.embedded import neighbours, record
 from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelRegression, with_constant
 from pfnts.backbones.embedded.neighbours import Neighbours
 from pfnts.backbones.embedded.record import Record
@@ -30,16 +31,22 @@ from pfnts.backbones.embedded.sums import Sums, inverses, solve
 PENALTIES = (0.1, 1.0, 10.0)
 """Over the number of columns: the supposed noise variance for a signal variance of one."""
 REGRESSIONS = 2 * len(PENALTIES) + 2 * len(KERNEL_PENALTIES)
-NOTES = neighbours.NOTES + 3
-"""Distances, leverage, error so far, number of rows."""
-BASE_PREDICTIONS = REGRESSIONS + 1 + neighbours.PREDICTIONS + 2 + NOTES
-"""Those of all regressions, their average by evidence, neighbours, average by errors, mean so far, notes."""
+_FITTED_NOTES = neighbours.NOTES + 1 + REGRESSIONS
+"""Distances, leverage, the probability of each regression."""
+PREDICTIONS = REGRESSIONS + 1 + neighbours.PREDICTIONS + record.ADDED
+"""Those of all regressions, their average by evidence, neighbours, average by errors, mean so far."""
+NOTES = _FITTED_NOTES + PREDICTIONS + 1
+"""Those, the error of each prediction so far, number of rows."""
+BASE_PREDICTIONS = PREDICTIONS + NOTES
+"""What is told of a row."""
+UNLIKELY = -10.0
+"""Least logarithm of a probability that is told."""
 SHARPNESS = 2.0
 """Sum of the columns' weights where they are told apart: fewer of them matter, so bells may be narrower."""
 AT_ONCE = 1024
 """Predictions that are cheaper to make, and not to use, than to ask for apart."""
 LIMIT = 10.0
-"""Opinions are cut off at this many standard deviations of the targets."""
+"""Predictions are cut off at this many standard deviations of the targets."""
 
 
 class Regressions:
@@ -51,7 +58,7 @@ class Regressions:
     >>> regressions = Regressions()
     >>> base_predictions = regressions.extend(X, X[..., 0])
     >>> base_predictions.shape, bool((base_predictions[0, 40:, 0] - X[0, 40:, 0]).abs().max() < 0.1)
-    (torch.Size([1, 50, 26]), True)
+    (torch.Size([1, 50, 58]), True)
     """
 
     def __init__(self) -> None:
@@ -74,7 +81,7 @@ class Regressions:
 
     @torch.no_grad()
     def extend(self, X: Tensor, y: Tensor) -> Tensor:
-        """Add rows X (B, m, P), y (B, m); give the base predictions of each, (B, m, 26)."""
+        """Add rows X (B, m, P), y (B, m); give the base predictions of each, (B, m, BASE_PREDICTIONS)."""
         X = torch.nan_to_num(X)
         before = self._X.length
         after = before + X.shape[1]
@@ -91,25 +98,26 @@ class Regressions:
             steps = pairwise([size - group[0] for size in group])
             said += [whole[:, i, begin:end] for i, (begin, end) in enumerate(steps)]
         first = _arranged(torch.cat(said, 1), self._neighbours.extend(X, y))
-        return _cut(self._record.extend(first, y, notes=NOTES - 2))
+        return _cut(self._record.extend(first, y, notes=_FITTED_NOTES))
 
     @torch.no_grad()
     def base_predictions(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Opinions on contexts X (B, q, P) from the first rows, (B, len(sizes) * q, 26), sizes outside."""
+        """What is told of contexts X (B, q, P) after the first rows, (B, len(sizes) * q, K), sizes first."""
         X = torch.nan_to_num(X)
         first = _arranged(self._fitted(X, sizes), self._neighbours.say(X, sizes))
-        return _cut(self._record.complete(first, sizes, notes=NOTES - 2)).flatten(1, 2)
+        return _cut(self._record.complete(first, sizes, notes=_FITTED_NOTES)).flatten(1, 2)
 
     def _fitted(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """What regressions say (B, S, q, 14): each, the average by evidence, and the leverage of a line."""
+        """What regressions say: each, the average by evidence, the leverage of a line, log probabilities."""
         ridges = [ridge.say(X, sizes) for ridge in (self._lines, self._waves)]
         said = torch.cat([*ridges, *(kernel.say(X, sizes) for kernel in self._kernels)], -1)
         said = said.nan_to_num(0.0).clamp(-LIMIT, LIMIT)  # (B, S, q, 12)
         # The probability of each regression, all alike beforehand.
         evidence = torch.stack([self._evidence(size) for size in sizes], 1)[:, :, None]
-        credence = torch.softmax(evidence.nan_to_num(-1e9), -1)
-        average = (said * credence).sum(-1, keepdim=True)
-        return torch.cat([said, average, self._lines.leverage(X, sizes)[..., None]], -1)
+        probability = torch.log_softmax(evidence.nan_to_num(-1e9), -1)
+        average = (said * probability.exp()).sum(-1, keepdim=True)
+        noted = (probability.clamp(min=UNLIKELY) / 4).expand_as(said)
+        return torch.cat([said, average, self._lines.leverage(X, sizes)[..., None], noted], -1)
 
     def _evidence(self, size: int) -> Tensor:
         """Log evidence of each regression (B, 12), as of the last fit of all."""
@@ -126,9 +134,9 @@ class Regressions:
 
 
 def _arranged(fitted: Tensor, near: Tensor) -> Tensor:
-    """Predictions first (..., 19), then the notes so far (..., 3)."""
-    split = neighbours.PREDICTIONS
-    return torch.cat([fitted[..., :-1], near[..., :split], near[..., split:], fitted[..., -1:]], -1)
+    """Predictions first, then the notes so far."""
+    split = REGRESSIONS + 1
+    return torch.cat([fitted[..., :split], near, fitted[..., split:]], -1)
 
 
 def _cut(base_predictions: Tensor) -> Tensor:
@@ -136,7 +144,7 @@ def _cut(base_predictions: Tensor) -> Tensor:
 
 
 def base_predictions_of(X: Tensor, y: Tensor, *, asked: int = 1) -> Tensor:
-    """Opinions on every row of whole histories X (B, n, P), y (B, n) from the rows before it, (B, n, 26).
+    """What is told of every row of whole histories X (B, n, P), y (B, n), from the rows before it.
 
     Of the last ``asked`` rows, from the rows before the first of them; nothing is learned from these.
     """

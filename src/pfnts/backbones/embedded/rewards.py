@@ -73,8 +73,9 @@ class Share:
     @staticmethod
     def draw(value: Tensor, *, trials: int, rng: DeviceRng) -> Share:
         """Draw how the worth becomes a probability: steep or flat, common or rare."""
-        steep = torch.exp(rng.uniform(len(value), 1) * 3.5)
-        return Share(torch.sigmoid(steep * (value - rng.normal(len(value), 1) * 1.2)), trials)
+        steep = torch.exp(rng.uniform(len(value), 1) * 4.0 - 1.6)
+        common = 1.2 * rng.normal(len(value), 1)
+        return Share(torch.sigmoid(steep * value + steep.clamp(min=1) * common), trials)
 
     def sample(self, rng: DeviceRng) -> Tensor:
         """Draw rewards, (B, n)."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pfnts.backbones.base import Prediction, PredictiveSequence, Question
 from pfnts.backbones.checks import check_keep, check_rows
 from pfnts.backbones.embedded.asking import answer
-from pfnts.backbones.embedded.cache import SMALLEST_BASIS, Cache, Growth
+from pfnts.backbones.embedded.cache import NARROW, SHORT, SMALLEST_BASIS, Cache, Growth
 from pfnts.backbones.embedded.model import CausalPFN
 
 LARGEST_BASIS = 2048
@@ -28,6 +28,19 @@ class EmbeddedSequence(PredictiveSequence):
     A prefix is shown to the network normalised, and its columns reduced, by its first rows: `basis_of` says
     how many. There is a cache for every such number, made when a prefix that needs it is asked about. While
     one is in use the next is made bit by bit, so that no question has to wait for a whole one.
+
+    Parameters
+    ----------
+    network
+        What sees the rows, on ``device``.
+    X, y
+        The first rows, (n, P) and (n,).
+    keep
+        Columns that are never mixed with others.
+    device
+        Where to compute.
+    host
+        The same network on the CPU, for caches that are too small for a card; none are when left out.
     """
 
     def __init__(
@@ -38,9 +51,11 @@ class EmbeddedSequence(PredictiveSequence):
         *,
         keep: Sequence[int] = (),
         device: str = "cpu",
+        host: CausalPFN | None = None,
     ) -> None:
         self.network = network
         self.device = device
+        self._host = host
         self._X, self._y = (rows.copy() for rows in check_rows(X, y, columns=None))  # with room to grow
         self._size = len(self._y)
         self._keep = check_keep(keep, self._X.shape[1])
@@ -75,7 +90,7 @@ class EmbeddedSequence(PredictiveSequence):
         """Predict at ``queries`` (q, P): means after each size, quantiles after the last of them."""
         # What is asked is checked where questions are answered.
         question = Question(self, queries, sizes, levels)  # type: ignore[arg-type]
-        return answer(self.network, [question])[0]
+        return answer([question])[0]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EmbeddedSequence:
         """A copy that grows on its own; what the network has made of the rows is shared, not copied."""
@@ -118,21 +133,22 @@ class EmbeddedSequence(PredictiveSequence):
         if n < SMALLEST_BASIS:
             return
         cache = self.cache_of(n) if pieces is None else self._caches.get(basis)
-        while cache is not None and cache.rows + cache.piece <= n and pieces != 0:
-            yield from cache.extend(cache.rows + cache.piece, self._X, self._y)
-            pieces = None if pieces is None else pieces - 1
+        if cache is not None:
+            most = n if pieces is None else min(n, cache.rows + pieces * cache.piece)
+            yield from cache.enter(most, self._X, self._y)
         if basis < LARGEST_BASIS and n >= 2 * basis:
             self._used[2 * basis] = self._questions
             cache = self._made(2 * basis)
             due = min(n, 5 * (n - 2 * basis))  # all 2.5 times the basis when it takes over
-            while cache.rows + cache.piece <= due:
-                yield from cache.extend(cache.rows + cache.piece, self._X, self._y)
+            yield from cache.enter(due, self._X, self._y)
 
     def _made(self, basis: int) -> Cache:
         if basis not in self._caches:
-            self._caches[basis] = Cache(
-                self.network, self._X[:basis], self._y[:basis], keep=self._keep, device=self.device
-            )
+            network, device = self.network, self.device
+            if self._host is not None and basis < SHORT and self.columns <= NARROW:
+                network, device = self._host, "cpu"
+            X, y = self._X[:basis], self._y[:basis]
+            self._caches[basis] = Cache(network, X, y, keep=self._keep, device=device)
         return self._caches[basis]
 
 

@@ -3,6 +3,5 @@
 from pfnts.experiments.engines.base import Engine, Listener, UnusableDeviceError
 from pfnts.experiments.engines.cluster import RayEngine
 from pfnts.experiments.engines.local import LocalEngine
-from pfnts.experiments.engines.lockstep import LockstepEngine
 
-__all__ = ["Engine", "Listener", "LocalEngine", "LockstepEngine", "RayEngine", "UnusableDeviceError"]
+__all__ = ["Engine", "Listener", "LocalEngine", "RayEngine", "UnusableDeviceError"]
