@@ -135,7 +135,7 @@ def compared(results: dict[str, Regrets], part: slice, what: str) -> None:
         for label, regrets in found.items():
             ours = np.array(regrets)[:, part]
             print(
-                f"{name:24}{label:16}{ours.mean():12.4f} {ratio(ours.sum(axis=1), blind.sum(axis=1))}"
+                f"{name:26}{label:14}{ours.mean():12.4f} {ratio(ours.sum(axis=1), blind.sum(axis=1))}"
                 f"  {len(ours)} replications"
             )
 
