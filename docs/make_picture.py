@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pfnts.cli.demo import RIVALS, name
-from pfnts.cli.progress import run_with_bars
+from pfnts.cli.progress import finish_all
 from pfnts.environments import describe, names
 from pfnts.environments.synthetic import SyntheticScenario
 from pfnts.experiments import PolicySpec, Run, RunStore, plan, prepare
@@ -35,7 +35,7 @@ def main() -> None:
         scenarios=SCENARIOS, policies=contestants, horizon=HORIZON, replications=REPLICATIONS, seed=42
     )
     store = RunStore(FOLDER.parent / "runs" / "picture")
-    runs = list(run_with_bars(prepare(specs), store=store))
+    runs, _ = finish_all(prepare(specs), store=store)
     draw(runs, FOLDER / "regret.png")
     for scenario in SCENARIOS:
         shares = {policy: share_of_chance(runs, scenario, policy)[:, -1].mean() for policy in STYLES}

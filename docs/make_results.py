@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import math
 import sys
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
+from statistics import fmean
 
 from pfnts.experiments.report.tables import markdown, number, spread
 from pfnts.reproduction.peers import LIBRARY_NAMES
@@ -19,26 +21,40 @@ BEGIN = "<!-- results: written by docs/make_results.py -->"
 END = "<!-- end of results -->"
 
 
-def read(table: Path) -> list[Standing]:
+def read(results: Path) -> list[Standing]:
     """PFN-TS as it comes, at the paper's horizon."""
-    with table.open(encoding="utf-8", newline="") as file:
-        listed = [row for row in csv.DictReader(file) if row["mean"] and row["horizon"] == "10000"]
-    rows = [row for row in listed if row["policy"] == "pfn-ts"]
-    peers: dict[str, float] = {}
-    for row in listed:
-        if row["policy"].partition("(")[0] in LIBRARY_NAMES:
-            peers[row["scenario"]] = min(float(row["mean"]), peers.get(row["scenario"], math.inf))
-    return [
-        Standing(
-            row["scenario"],
-            float(row["mean"]),
-            float(row["standard_error"] or math.nan),
-            int(row["replications"]),
-            peers.get(row["scenario"]),
-        )
-        for row in rows
-        if " by " not in row["section"]
-    ]
+    peers = measured(results / "runs.csv")
+    with (results / "regret.csv").open(encoding="utf-8", newline="") as file:
+        return [
+            Standing(
+                row["scenario"],
+                float(row["mean"]),
+                float(row["standard_error"] or math.nan),
+                int(row["replications"]),
+                peers.get(row["scenario"]),
+            )
+            for row in csv.DictReader(file)
+            if row["policy"] == "pfn-ts" and row["mean"] and row["horizon"] == "10000"
+            if " by " not in row["section"]
+        ]
+
+
+def measured(runs: Path) -> dict[str, tuple[float, float]]:
+    """By scenario the mean of PFN-TS and the lowest of libraries, on the replications that all have."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    with runs.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            known = row["policy"] == "pfn-ts" or row["policy"].partition("(")[0] in LIBRARY_NAMES
+            if known and row["horizon"] == "10000":
+                regrets = found.setdefault(row["scenario"], {}).setdefault(row["policy"], {})
+                regrets[row["replication"]] = float(row["regret"])
+    pairs = {}
+    for scenario, policies in found.items():
+        shared = set.intersection(*map(set, policies.values()))
+        if len(policies) > 1 and "pfn-ts" in policies and shared:
+            means = {name: fmean(regrets[r] for r in shared) for name, regrets in policies.items()}
+            pairs[scenario] = means.pop("pfn-ts"), min(means.values())
+    return pairs
 
 
 def missing(table: Path) -> str:
@@ -70,15 +86,10 @@ def missing(table: Path) -> str:
 def short(found: list[Standing]) -> str:
     """The paper's tasks, synthetic ones on the left and OpenML, if there are any, on the right."""
     by_task = {each.task: each for each in found}
-    heads, rules = ["synthetic", "ours", "paper"], ["---", "---:", "---:"]
-    right = OPENML if any(task in by_task for task in OPENML) else ()
-    if right:
-        heads += ["", "OpenML", "ours", "paper", "best of public libraries"]
-        rules += ["---", "---", "---:", "---:", "---:"]
-    rows = [heads]
-    for one, other in zip_longest(SYNTHETIC, right):
-        cells = _cells(one, by_task)
-        rows.append([*cells, "", *_cells(other, by_task), _library(by_task.get(other))] if right else cells)
+    left = _side("synthetic", SYNTHETIC, by_task)
+    right = _side("OpenML", OPENML, by_task) if any(task in by_task for task in OPENML) else []
+    rows = [[*one, *(["", *other] if other else [])] for one, other in zip_longest(left, right)]
+    rules = ["---" if head in ("", "synthetic", "OpenML") else "---:" for head in rows[0]]
     lines = [f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|" for row in rows]
     lines.insert(1, f"|{'|'.join(rules)}|")
     introduction = _introduction([each for each in found if each.paper is not None])
@@ -101,9 +112,9 @@ def fill(page: str, block: str) -> str:
 
 def pages(root: Path = ROOT) -> dict[Path, str]:
     """What README.md and results.md are to be."""
-    table = root / "results" / "regret.csv"
-    found = read(table)
-    blocks = {root / "README.md": short(found), root / "docs" / "results.md": long(found, missing(table))}
+    results = root / "results"
+    found, lacking = read(results), missing(results / "regret.csv")
+    blocks = {root / "README.md": short(found), root / "docs" / "results.md": long(found, lacking)}
     return {path: fill(path.read_text(encoding="utf-8"), block) for path, block in blocks.items()}
 
 
@@ -119,16 +130,18 @@ def _introduction(found: list[Standing]) -> str:
     )
 
 
-def _cells(task: str, found: dict[str, Standing]) -> list[str]:
-    each = found.get(task)
-    name = task.removeprefix("openml-")
-    if each is None or each.paper is None:
-        return [name, "", ""]
-    return [name, spread(each.mean, each.error), number(each.paper)]
-
-
-def _library(each: Standing | None) -> str:
-    return "" if each is None or each.libraries is None else number(each.libraries)
+def _side(name: str, tasks: Sequence[str], found: dict[str, Standing]) -> list[list[str]]:
+    """A heading and a row for each task; libraries only where there are any."""
+    known = [found.get(task) for task in tasks]
+    libraries = any(each is not None and each.libraries is not None for each in known)
+    rows = [[name, "ours", "paper", *(["best of public libraries"] if libraries else [])]]
+    for task, each in zip(tasks, known, strict=True):
+        cells = ["", "", ""]
+        if each is not None and each.paper is not None:
+            theirs = "" if each.libraries is None else number(each.libraries)
+            cells = [spread(each.mean, each.error), number(each.paper), theirs]
+        rows.append([task.removeprefix("openml-"), *cells[: 3 if libraries else 2]])
+    return rows
 
 
 if __name__ == "__main__":

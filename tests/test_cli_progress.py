@@ -16,7 +16,7 @@ SPECS = plan(scenarios=["friedman"], policies=[PolicySpec("uniform")], horizon=2
 def shown(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, store: RunStore | None = None) -> str:
     file = io.StringIO()
     monkeypatch.setattr(progress, "terminal", PlainConsole(file=file, force_terminal=terminal, width=100))
-    assert {run.spec for run in progress.run_with_bars(prepare(SPECS), store=store)} == set(SPECS)
+    assert {run.spec for run in progress.finish_all(prepare(SPECS), store=store)[0]} == set(SPECS)
     return file.getvalue()
 
 

@@ -93,7 +93,7 @@ def forget() -> None:
 
     for name in [name for name in sys.modules if name.split(".")[0].startswith("own_")]:
         del sys.modules[name]
-    for cached in (dotted._digest, spec._backbone, spec._backbone_given, spec._has_devices):
+    for cached in (dotted._digest, spec._load):
         cached.cache_clear()
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from pfnts import backbones
 from pfnts.backbones import Backbone, Prediction
 from pfnts.contexts import Schema
-from pfnts.posterior.base import check_level, standard_normal
+from pfnts.posterior.base import check_level
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
@@ -87,7 +88,7 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "backbone must know the standard deviation of the mean for an interval of it, "
                 f"{self.backbone!r} does not"
             )
-        half = float(standard_normal(np.array(0.5 + check_level(level) / 2))) * said.mean_sd
+        half = float(scipy.special.ndtri(0.5 + check_level(level) / 2)) * said.mean_sd
         return said.means[0] - half, said.means[0] + half
 
     def __getstate__(self) -> dict[str, Any]:

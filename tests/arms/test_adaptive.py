@@ -9,6 +9,7 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.arms import Adaptive, ArmModels, selector
+from pfnts.arms.memory import Memory
 from pfnts.backbones import LinearBackbone, load
 from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import SubCLT
@@ -30,7 +31,12 @@ def history_of(rng: Generator, n: int, *, shared: bool, width: int = 3) -> Histo
 def grown(history: History, encoding: Adaptive, *, refresh: float = 2.0, backbone: Any = None) -> ArmModels:
     width = history.contexts.shape[1] if history.size else 3
     made = ArmModels(
-        encoding, backbone=backbone or LinearBackbone(), refresh=refresh, warmup=5, n_arms=2, width=width
+        encoding,
+        backbone=backbone or LinearBackbone(),
+        memory=Memory(refresh, detector=None),
+        warmup=5,
+        n_arms=2,
+        width=width,
     )
     made.advance(history)
     return made
@@ -99,7 +105,7 @@ def test_the_better_layout_answers_after_the_first_switch_time(
         growing.fold(Observed(whole.contexts[i].tolist(), int(whole.arms[i]), float(whole.rewards[i])))
         models.advance(growing)
         first = "disjoint" if arm_threshold == 10 else "joint"
-        assert models.layout == (first if i + 1 < 128 else winner)
+        assert models.layout.name == (first if i + 1 < 128 else winner)
 
 
 def test_totals_stand_still_after_the_last_switch_time(rng: Generator) -> None:
@@ -116,7 +122,12 @@ def test_totals_stand_still_after_the_last_switch_time(rng: Generator) -> None:
     assert early.totals == [0.0, 0.0]
     # From then on it is the plain layout, to the last bit.
     plain = ArmModels(
-        selector(models.layout), backbone=LinearBackbone(), refresh=2.0, warmup=5, n_arms=2, width=3
+        selector(models.layout.name),
+        backbone=LinearBackbone(),
+        memory=Memory(2.0, detector=None),
+        warmup=5,
+        n_arms=2,
+        width=3,
     )
     plain.advance(part)
     for one, two in zip(
@@ -161,8 +172,8 @@ def test_a_model_that_is_started_anew_equals_one_of_the_rows_since(rng: Generato
     for part in (before, since):
         for x, arm, reward in zip(part.contexts, part.arms, part.rewards, strict=True):
             history.fold(Observed(x.tolist(), int(arm), float(reward)))
-    options: dict[str, Any] = {"backbone": LinearBackbone(), "refresh": 2.0, "warmup": 5, "n_arms": 2}
-    watched = ArmModels(Adaptive(), width=3, detector=2000, **options)
+    options: dict[str, Any] = {"backbone": LinearBackbone(), "warmup": 5, "n_arms": 2, "width": 3}
+    watched = ArmModels(Adaptive(), memory=Memory(2.0, detector=2000), **options)
     watched.advance(history)
     [change] = [each for each in watched.changes if each.restarted]
     assert 630 <= change.since <= 650
@@ -170,9 +181,9 @@ def test_a_model_that_is_started_anew_equals_one_of_the_rows_since(rng: Generato
     for row in range(change.since, history.size):
         x, arm, reward = history.contexts[row], history.arms[row], history.rewards[row]
         alone.fold(Observed(x.tolist(), int(arm), float(reward)))
-    plain = ArmModels(Adaptive(), width=3, **options)
+    plain = ArmModels(Adaptive(), memory=Memory(2.0, detector=None), **options)
     plain.advance(alone)
-    assert watched.layout == plain.layout == "joint"
+    assert watched.layout.name == plain.layout.name == "joint"
     # Its refresh at the restart lets a few rewards be predicted a little better.
     np.testing.assert_allclose(watched.totals, plain.totals, rtol=0.05)
     ours, theirs = (

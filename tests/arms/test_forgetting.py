@@ -10,7 +10,7 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.arms import ArmModels, selector
-from pfnts.arms.forgetting import Forgetting, uniform_hash
+from pfnts.arms.memory import Memory, uniform_hash
 from pfnts.backbones import LinearBackbone
 from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import ShrunkSubCLT
@@ -24,20 +24,19 @@ def history_of(X: np.ndarray, arms: np.ndarray, rewards: np.ndarray) -> History:
 
 
 def models_of(layout: str, **options: Any) -> ArmModels:
-    return ArmModels(
-        selector(layout), backbone=LinearBackbone(), refresh=1.5, warmup=5, n_arms=3, width=2, **options
-    )
+    memory = Memory(**{"detector": None, **options})
+    return ArmModels(selector(layout), backbone=LinearBackbone(), memory=memory, warmup=5, n_arms=3, width=2)
 
 
 def test_cuts_come_at_multiples_from_the_second_on() -> None:
-    assert [Forgetting(window=100).next_cut(n) for n in (0, 199, 200, 250, 300)] == [200, 200, 300, 300, 400]
-    assert [Forgetting(half_life=64).next_cut(n) for n in (0, 127, 128)] == [128, 128, 192]
-    assert Forgetting().next_cut(10) is None
+    assert [Memory(window=100).next_cut(n) for n in (0, 199, 200, 250, 300)] == [200, 200, 300, 300, 400]
+    assert [Memory(half_life=64).next_cut(n) for n in (0, 127, 128)] == [128, 128, 192]
+    assert Memory().next_cut(10) is None
 
 
 def test_half_of_the_older_rows_leave_every_half_life() -> None:
-    forgetting = Forgetting(half_life=2000)
-    kept = [set(forgetting.kept(n).tolist()) for n in range(4000, 40_001, 2000)]
+    memory = Memory(half_life=2000)
+    kept = [set(memory.kept(n).tolist()) for n in range(4000, 40_001, 2000)]
     for n, (before, after) in enumerate(pairwise(kept), start=3):
         assert {row for row in after if row < 2000 * (n - 1)} <= before  # what has left stays away
         assert set(range(2000 * (n - 1), 2000 * n)) <= after  # the newest are all there
@@ -60,35 +59,34 @@ def test_after_a_cut_models_are_those_of_the_rows_that_stay(
     layout: str, options: dict[str, int], rng: Generator
 ) -> None:
     X, arms, rewards = rng.normal(size=(256, 2)), rng.integers(3, size=256), rng.normal(size=256)
-    forgetting, queries = Forgetting(**options), rng.normal(size=(4, 2))
-    models = models_of(layout, forgetting=forgetting)
+    queries = rng.normal(size=(4, 2))
+    models = models_of(layout, **options)
     history = history_of(X, arms, rewards)
     models.advance(history)
-    kept = forgetting.kept(256)
-    fresh = models_of(models.layout)
+    kept = Memory(**options).kept(256)
+    fresh = models_of(models.layout.name)
     fresh.advance(history_of(X[kept], arms[kept], rewards[kept]))
-    for grown in fresh._grown.values():
-        grown.refresh(rewards[kept])
+    fresh._refresh_all(rewards[kept])
     ours, theirs = (m.posteriors(queries, ActionSet.of(range(3)), ShrunkSubCLT()) for m in (models, fresh))
     for one, two in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one.mean, two.mean, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(one.variance, two.variance, rtol=1e-9, atol=1e-12)
-    assert models.held(range(3)).sum() == len(kept)
+    assert sum(models.answering[arm].held[arm] for arm in range(3)) == len(kept)
 
 
 @pytest.mark.parametrize("layout", ["disjoint", "joint", "adaptive"])
 def test_no_sequence_reaches_twice_the_window(layout: str, rng: Generator) -> None:
     sizes: list[int] = []
-    models = models_of(layout, forgetting=Forgetting(window=64))
+    models = models_of(layout, window=64)
     X, arms, rewards = rng.normal(size=(400, 2)), rng.integers(3, size=400), rng.normal(size=400)
     for n in range(1, 401, 7):
         models.advance(history_of(X[:n], arms[:n], rewards[:n]))
-        sizes.append(sum(h.size for g in models._grown.values() for h in g._histories) // len(models._grown))
+        sizes.append(sum(h.size for g in models._grown.values() for h in set(g)) // len(models._grown))
     assert max(sizes) <= 128
     assert min(sizes[40:]) >= 64
 
 
-@pytest.mark.parametrize("options", [{"forgetting": Forgetting(window=64)}, {"detector": 50.0}])
+@pytest.mark.parametrize("options", [{"window": 64}, {"detector": 50.0}])
 def test_pieces_make_no_difference(options: dict[str, Any], rng: Generator) -> None:
     X, arms = rng.normal(size=(400, 2)), rng.integers(3, size=400)
     rewards = X @ [1.0, -1.0] * np.where(np.arange(400) < 200, 1, -1) + 0.1 * rng.normal(size=400)

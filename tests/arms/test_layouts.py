@@ -20,10 +20,11 @@ from pfnts.arms import (
     from_description,
     selector,
 )
-from pfnts.arms.answers import join
+from pfnts.arms.memory import Memory
 from pfnts.backbones import LinearBackbone
 from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import Predictive, ShrunkSubCLT, SubCLT
+from pfnts.posterior.estimator import join
 
 BACKBONE = LinearBackbone()
 ARMS = 3
@@ -40,7 +41,12 @@ def filled(rng: Generator, n: int, n_arms: int = ARMS) -> History:
 def models(encoding: Any, *, refresh: float = 2.0, warmup: int = 1000, n_arms: int = ARMS) -> ArmModels:
     """Warm-up is far away, so that refresh points are those of the growth factor."""
     return ArmModels(
-        selector(encoding), backbone=BACKBONE, refresh=refresh, warmup=warmup, n_arms=n_arms, width=2
+        selector(encoding),
+        backbone=BACKBONE,
+        memory=Memory(refresh, detector=None),
+        warmup=warmup,
+        n_arms=n_arms,
+        width=2,
     )
 
 
@@ -93,7 +99,7 @@ def test_rows_at_once_equal_rows_one_by_one(layout: str, warmup: int, rng: Gener
     assert at_once.totals == one_by_one.totals
     for arm in range(ARMS):
         assert at_once.version(arm) == one_by_one.version(arm)
-    np.testing.assert_array_equal(at_once.held(range(ARMS)), one_by_one.held(range(ARMS)))
+    assert [m.held for m in at_once.answering] == [m.held for m in one_by_one.answering]
     for fast, slow in zip(
         at_once.posteriors(queries, ActionSet.of(range(ARMS)), SubCLT()),
         one_by_one.posteriors(queries, ActionSet.of(range(ARMS)), SubCLT()),
@@ -144,7 +150,7 @@ def test_refresh_points_follow_the_definition(
             own = [a for a in arms[: i + 1] if a == k] if layout == "disjoint" else arms[: i + 1]
             early = [warmup] if layout == "disjoint" else [warmup, 2 * warmup, 4 * warmup]
             point = slow_points(len(own), own, refresh, early)
-            held = grown.held([k])[0]
+            held = grown.answering[k].held[k]
             assert held == own[:point].count(k)
             if point:
                 assert grown.version(k) == (layout, point, 0)
@@ -213,7 +219,7 @@ def test_threshold_changes_over_once_the_limit_is_passed(rng: Generator) -> None
     for i in range(130):
         growing.fold(Observed(whole.contexts[i].tolist(), int(whole.arms[i]), float(whole.rewards[i])))
         grown.advance(growing)
-        assert grown.layout == ("disjoint" if i + 1 <= 128 else "joint")
+        assert grown.layout.name == ("disjoint" if i + 1 <= 128 else "joint")
     joint = models("joint")
     joint.advance(growing)
     queries = rng.uniform(size=(4, 2))
@@ -223,7 +229,7 @@ def test_threshold_changes_over_once_the_limit_is_passed(rng: Generator) -> None
         np.testing.assert_array_equal(one.mean, two.mean)
     early = models(Threshold(limit=0))
     early.advance(filled(rng, 1))
-    assert early.layout == "joint"
+    assert early.layout.name == "joint"
 
 
 class Tagged:

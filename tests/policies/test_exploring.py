@@ -9,7 +9,7 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.policies import Choices, Traffic, make, names
-from pfnts.policies.warmup import settle
+from pfnts.policies.shares import settle
 
 SMALL: dict[str, dict[str, Any]] = {"pfn-ts": {"backbone": "linear"}}
 TAKE_IT = [name for name in names() if name != "epsilon-greedy"]  # it has a word of its own

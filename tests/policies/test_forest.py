@@ -179,8 +179,8 @@ def test_the_model_is_a_fit_to_the_rows_of_the_refit_with_later_rows_in_its_leav
         own = np.ones(50, dtype=bool) if layout == "joint" else arms == k
         table = X if layout == "disjoint" else np.concatenate([np.eye(2)[arms], X], axis=1)
         asked = X if layout == "disjoint" else np.concatenate([np.tile(np.eye(2)[k], (50, 1)), X], axis=1)
-        seed = int(np.random.default_rng([32, key]).integers(2**31))  # 32 is the last refresh point
-        early = own & (np.arange(50) < 32)
+        early = own & (np.arange(50) < 32)  # 32 is the last refresh point
+        seed = int(np.random.default_rng([np.flatnonzero(early)[-1] + 1, key]).integers(2**31))
         ensemble = fit_forest(table[early], y[early], **FOREST, seed=seed)
         for i in np.flatnonzero(own & ~early):
             ensemble.statistics.observe(ensemble.leaves(table[i : i + 1])[0], y[i])

@@ -58,6 +58,25 @@ def test_linucb_takes_the_arm_that_contextualbandits_predicts(rng: Generator) ->
     assert [d.arm for d in ours.decide_batch(probes, rng=rng)] == theirs.predict(probes).tolist()
 
 
+def test_a_bound_that_contextualbandits_loses_to_rounding_is_the_one_that_it_takes(rng: Generator) -> None:
+    online = pytest.importorskip("contextualbandits.online")
+    arms, lost = np.arange(6) % 3, 0
+    for _ in range(20):
+        days = np.column_stack([rng.uniform(20, 70, size=40), 20_500 + rng.integers(28, size=40)])
+        ours, theirs = make("contextualbandits-linucb", arms=3), online.LinUCB(3, alpha=1.0, lambda_=1.0)
+        ours.update(days[:6], arm=arms, reward=rng.normal(size=6))
+        for i, event in enumerate(ours.events):
+            theirs.partial_fit(days[i : i + 1], arms[i : i + 1], np.array([event.value]))
+        for x in days[6:]:
+            decision = ours.decide(x, rng=rng)
+            said = theirs.decision_function(x[None])[0]
+            lost += np.isnan(said).any()
+            assert decision.propensities.sum() == 1
+            if np.isnan(said).sum() < 2:
+                assert decision.arm == theirs.predict(x[None])[0]
+    assert lost
+
+
 def test_propensities_are_the_frequencies_of_draws_by_bayesianbandits(rng: Generator) -> None:
     library = pytest.importorskip("bayesianbandits")
     X, arms, rewards = rows(rng, 12)

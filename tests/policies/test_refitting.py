@@ -69,8 +69,24 @@ def test_refits_at_the_refresh_points_and_where_warm_up_ends(rng: Generator) -> 
         policy.update(X[t], arm=arms[t], reward=rewards[t])
         if t >= 3:
             policy.posterior(X[t])
-            wanted.add(max(p for p in [3, *points] if p <= t + 1))
+            point = max(p for p in [3, *points] if p <= t + 1)
+            wanted.add(point - (point % 2 == 0))  # every other row, the first among them, is of arm 0
     assert policy.fitted_rows == sorted(wanted)
+
+
+def test_an_arm_without_new_rows_is_not_fitted_anew(rng: Generator) -> None:
+    policy = Means()
+    policy.update([[0.5]] * 4, arm=[0, 0, 1, 1], reward=[1.0, 2.0, 3.0, 4.0])
+    for _ in range(300):
+        policy.update([0.5], arm=1, reward=5.0)
+        policy.posterior([0.5])
+    assert policy.fitted_rows == [2]
+    assert len(policy.fits) > 20
+    policy.update([0.5], arm=0, reward=6.0)
+    for _ in range(60):
+        policy.update([0.5], arm=1, reward=5.0)
+    np.testing.assert_allclose(policy.posterior([0.5]).mean[0], 3.0)
+    assert policy.fitted_rows == [2, 305]
 
 
 def test_the_default_refits_as_often_as_the_papers_rule() -> None:

@@ -15,8 +15,7 @@ from scipy.stats import chisquare
 from pfnts import PFNTS, Traffic
 from pfnts.events import Rewarded
 from pfnts.policies import Choices, Policy, make
-from pfnts.policies.shares import limited
-from pfnts.policies.warmup import settle
+from pfnts.policies.shares import limited, settle
 
 SETTINGS = [
     Traffic(warmup=0, holdout=0.2, baseline="b"),

@@ -51,7 +51,7 @@ def test_draws_have_the_mean_and_covariance_they_should(
         directions=np.broadcast_to(one.directions[:, None], (blocks, N, 3)),
         coupled=coupled,
     )
-    draws = many.draw(rng.random((N, many.n_uniforms)))
+    draws = many.draw(rng.random((N, 4)))
     shared = one.directions.T @ one.directions
     covariance = (shared if coupled else np.diag(one.variance)) * (1.0 if kind == "gaussian" else 12 / 10)
     deviations = draws - one.mean
@@ -65,7 +65,7 @@ def test_draws_have_the_mean_and_covariance_they_should(
 @pytest.mark.parametrize("coupled", [False, True])
 def test_the_share_of_draws_within_an_interval_is_its_level(kind: str, coupled: bool, rng: Generator) -> None:
     one = posterior(rng, kind, coupled)
-    draws = np.stack([one.draw(u) for u in rng.random((5000, one.n_uniforms))])
+    draws = np.stack([one.draw(u) for u in rng.random((5000, 4))])
     for level in (0.5, 0.95):
         lower, upper = one.interval(level)
         inside = ((draws > lower) & (draws < upper)).mean(axis=0)
@@ -78,7 +78,7 @@ def test_the_largest_draw_is_as_often_each_arms_as_its_probability(
     kind: str, coupled: bool, rng: Generator
 ) -> None:
     one = posterior(rng, kind, coupled)
-    draws = np.stack([one.draw(u) for u in rng.random((8000, one.n_uniforms))])
+    draws = np.stack([one.draw(u) for u in rng.random((8000, 4))])
     seen = np.bincount(draws.argmax(axis=1), minlength=3) / 8000
     expected = one.best_arm_probabilities()
     assert (np.abs(seen - expected) < 5 * np.sqrt(expected * (1 - expected) / 8000) + 4e-3).all()
@@ -99,7 +99,7 @@ def test_a_draw_from_the_median_is_the_mean_and_the_ends_are_finite() -> None:
 @pytest.mark.parametrize("coupled", [False, True])
 def test_scaled_by_zero_is_the_mean_and_ties_are_split(kind: str, coupled: bool, rng: Generator) -> None:
     one = posterior(rng, kind, coupled).scaled(0.0)
-    np.testing.assert_array_equal(one.draw(rng.random(one.n_uniforms)), one.mean)
+    np.testing.assert_array_equal(one.draw(rng.random(4)), one.mean)
     np.testing.assert_allclose(one.best_arm_probabilities(), np.eye(3)[one.mean.argmax()], atol=1e-12)
     wide = posterior(rng, kind, coupled)
     np.testing.assert_allclose(

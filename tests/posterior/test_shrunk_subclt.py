@@ -8,10 +8,11 @@ from numpy.random import Generator
 from scipy.stats import t as student
 
 from pfnts.arms import ArmModels, selector
-from pfnts.arms.answers import join
+from pfnts.arms.memory import Memory
 from pfnts.backbones import LinearBackbone, Prediction
 from pfnts.events import ActionSet, History, Observed
 from pfnts.posterior import Estimator, ShrunkSubCLT, StudentPosterior, SubCLT
+from pfnts.posterior.estimator import join
 
 
 def answered(estimator: Estimator, sequence: Any, queries: Any, *, reward_variance: float = 1.3) -> Any:
@@ -77,7 +78,10 @@ def test_prior_share_is_drawn_for_each_arm_alone_where_blocks_are_shared(rng: Ge
     for _ in range(40):
         arm = int(rng.integers(3))
         history.fold(Observed(rng.uniform(size=2).tolist(), arm, float(arm + rng.normal())))
-    models = ArmModels(selector("joint"), backbone=LinearBackbone(), refresh=2.0, warmup=5, n_arms=3, width=2)
+    memory = Memory(refresh=2.0, detector=None)
+    models = ArmModels(
+        selector("joint"), backbone=LinearBackbone(), memory=memory, warmup=5, n_arms=3, width=2
+    )
     models.advance(history)
     estimator = ShrunkSubCLT(prior_dof=4.0, coupled=True)
     columns = models.posteriors(rng.uniform(size=(2, 2)), ActionSet.of(range(3)), estimator)

@@ -36,9 +36,10 @@ def runs(make_run: Callable[..., Run], save_runs: Callable[..., Path], tmp_path:
 def test_libraries_stand_beside_ours_with_defaults_and_the_best_of_the_grid(runs: Path) -> None:
     out = write_report(runs, figures=False, beside=PAPER).parent
     text = (out / "libraries.md").read_text(encoding="utf-8")
-    assert "| openml-adult | 90.0 | 120.0 | **80.0** | 300.0 | 300.0 | — | — | — | — |" in text
-    assert "| linear | **10.0** | 50.0 | 50.0 | 60.0 | 60.0 | — | — | — | — |" in text
+    assert "| openml-adult | 1 | 90.0 | 120.0 | **80.0** | 300.0 | 300.0 | — | — | — | — |" in text
+    assert "| linear | 1 | **10.0** | 50.0 | 50.0 | 60.0 | 60.0 | — | — | — | — |" in text
     assert "vw(arguments=--squarecb)" in text
+    assert "vw by arguments" not in (out / "regret.md").read_text(encoding="utf-8")
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "arguments=--squarecb</small>" in page
     with (out / "libraries.csv").open(encoding="utf-8", newline="") as file:
@@ -48,8 +49,24 @@ def test_libraries_stand_beside_ours_with_defaults_and_the_best_of_the_grid(runs
 def test_results_say_how_the_measured_libraries_compare(runs: Path, tmp_path: Path) -> None:
     text = write_results(runs, tmp_path / "results", figures=False).read_text(encoding="utf-8")
     assert "lower than the best of the public libraries on 1 of 2 tasks (linear)" in text
-    assert "the lowest of 11 settings of 4 libraries and of thirteen settings" in text
+    assert "the lowest of 11 settings of 4 libraries on the same replications as ours, and of th" in text
     assert "[libraries.md](libraries.md)" in text
+
+
+def test_libraries_are_compared_on_the_replications_that_all_have(
+    make_run: Callable[..., Run], save_runs: Callable[..., Path], tmp_path: Path
+) -> None:
+    # Of the second replication, in which everybody would lose more, only ours is there.
+    regrets = {PolicySpec("pfn-ts"): (40.0, 400.0), PolicySpec("vw"): (50.0,)}
+    made = [
+        make_run("linear", policy, replication, regret, horizon=10_000, rounds=50)
+        for policy, found in regrets.items()
+        for replication, regret in enumerate(found)
+    ]
+    text = write_results(save_runs(made, tmp_path / "runs"), tmp_path / "out", figures=False).read_text()
+    assert "| linear | 220.0 ± 180.0 | 2 | 261.4 | 50.0 |" in text
+    assert "lower than the best of the public libraries on 1 of 1 tasks" in text
+    assert "| linear | 1 | **40.0** | 50.0 | 50.0 |" in (tmp_path / "out" / "libraries.md").read_text()
 
 
 def test_trial_is_replayed_kept_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pfnts.cli import app
-from pfnts.experiments import Run
+from pfnts.experiments import CoverageRow, Run
+from pfnts.experiments.report.coverage import write_calibration
 from pfnts.reproduction import write_results
 from pfnts.reproduction.results import busy
 
@@ -43,6 +44,14 @@ def whole(tmp_path: Path, make_run: MakeRun, save_runs: Callable[..., Path]) -> 
         }
         save_runs([run], root, **made)
     return save_runs([make_run("linear", "ts", 0, 50.0, horizon=10_000)], root)
+
+
+def test_coverage_that_is_there_is_taken_along(whole: Path, tmp_path: Path) -> None:
+    row = CoverageRow("linear", "bart", "mcmc", 16, 10, 0.934, 0.021, 2.5, 0.125, 1.0)
+    write_calibration([row], whole / "coverage")
+    page = write_results(whole, tmp_path / "results", figures=False)
+    assert "| [coverage.md](coverage.md), [coverage.csv](coverage.csv) | 95 % intervals" in page.read_text()
+    assert "0.934 ± 0.021" in (page.parent / "coverage.md").read_text(encoding="utf-8")
 
 
 def test_readme_says_where_we_stand_and_how_it_was_made(whole: Path, tmp_path: Path) -> None:

@@ -86,8 +86,11 @@ class Joint:
     by_features = None
 
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
-        """Rows (n, P + n_arms)."""
-        return np.concatenate([X, one_hot(arms, n_arms)], axis=1)
+        """Rows (n, P + n_arms); the vector is all zeros for a candidate, which is no arm."""
+        one_hot = np.zeros((len(arms), n_arms))
+        known = np.flatnonzero(arms >= 0)
+        one_hot[known, arms[known]] = 1.0
+        return np.concatenate([X, one_hot], axis=1)
 
     def arm_columns(self, width: int, *, n_arms: int) -> range:
         """The one-hot vector."""
@@ -168,7 +171,7 @@ class Features:
 
     def features(self, X: Matrix, arms: NDArray[np.int64], *, n_arms: int) -> Matrix:
         """Rows as they are, and with ``identity`` a one-hot vector."""
-        return np.concatenate([X, one_hot(arms, n_arms)], axis=1) if self.identity else X
+        return Joint().features(X, arms, n_arms=n_arms) if self.identity else X
 
     def arm_columns(self, width: int, *, n_arms: int) -> range:
         """The one-hot vector."""
@@ -177,11 +180,3 @@ class Features:
     def pooled_warmup(self, width: int, *, warmup: int) -> int:
         """Rows of the sequence without which all arms are cold, where a row has ``width`` floats."""
         return max(warmup, min(_ROWS_PER_COLUMN * width, _MOST_WARMUP))
-
-
-def one_hot(arms: NDArray[np.int64], n_arms: int) -> Matrix:
-    """Arm numbers (n,) as (n, n_arms); all zeros for one that is no arm."""
-    rows = np.zeros((len(arms), n_arms))
-    known = np.flatnonzero(arms >= 0)
-    rows[known, arms[known]] = 1.0
-    return rows

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.arms import answers
 from pfnts.arms.changes import ALL_SCORED, EVERY, Change, ChangeWatch
 from pfnts.arms.forecasts import Forecast, scored
-from pfnts.arms.forgetting import Forgetting
+from pfnts.arms.memory import MEMORY, Memory
 from pfnts.arms.schedule import FIRST_POSTERIOR, last_refresh
 from pfnts.arms.selectors import LayoutSelector
-from pfnts.arms.sequences import LayoutSequences
+from pfnts.arms.sequences import ArmHistory
 from pfnts.arms.shortlist import RidgeScores, largest
-from pfnts.backbones.base import Backbone
+from pfnts.backbones.base import Backbone, Question
 from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator
 from pfnts.posterior.base import Array
+from pfnts.posterior.estimator import stand_in
 
 _Numbers: TypeAlias = NDArray[np.int64]
 Version: TypeAlias = tuple[str, int, int]
 """Layout, rows and restarts: while an arm's version stays the same, so does its posterior."""
 
 _SCORED_AT_ONCE = 64
-_NEVER = Forgetting()
+_EARLY = (1, 2, 4)
+"""Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``;
+where an arm has its own, when it has ``warmup`` rows: it is warm then."""
 
 
 class ArmModels:
@@ -42,18 +44,14 @@ class ArmModels:
         Which layouts there are, and which answers.
     backbone
         Makes the sequences.
-    refresh
-        Growth factor of refresh points.
+    memory
+        When sequences are refreshed, which rows leave, and whether changes are looked for.
     warmup
         Rows of an arm without which it is cold.
     n_arms
         Arms there may be.
     width
         Floats in a context and in the features of an arm.
-    forgetting
-        Which rows leave, and when.
-    detector
-        Rows from one false alarm to the next, on average at least; None for no detector.
     """
 
     def __init__(
@@ -61,84 +59,73 @@ class ArmModels:
         selector: LayoutSelector,
         *,
         backbone: Backbone,
-        refresh: float,
+        memory: Memory = MEMORY,
         warmup: int,
         n_arms: int,
         width: int,
-        forgetting: Forgetting = _NEVER,
-        detector: float | None = None,
     ) -> None:
         self._selector = selector
         self._backbone = backbone
         self.n_arms = n_arms
         """Arms there may be."""
-        self._warmup, self._width = warmup, width
-        self._settings = {"refresh": refresh, "warmup": warmup, "n_arms": n_arms, "width": width}
-        self._refresh = refresh
+        self.width = width
+        """Floats in a context and in the features of an arm."""
+        self._warmup, self._memory = warmup, memory
         self._candidates = selector.candidates(n_arms)
+        # Rows of each layout's sequences for contexts with features (n, P + A) and arm numbers (n,).
+        self._rows_of = [partial(layout.features, n_arms=n_arms) for layout in self._candidates]
         self._forecasts: list[Forecast] = []
         self._begin(0)
         self.size = 0
         """Rows taken in."""
-        self._rewards = np.empty(0)
-        self._forgetting = forgetting
-        self._cut = forgetting.next_cut(0)
+        self._cut = memory.next_cut(0)
         self._kept = np.arange(0)  # rows that stayed at the last restart, which was after so many rows
         self._restarted = self._restarts = self._since = 0
         self._pulled: Counter[int] = Counter()  # rows of each arm since the detector restarted the models
-        self._watch = None if detector is None else ChangeWatch(rows=detector)
+        self._watch = None if memory.detector is None else ChangeWatch(rows=memory.detector)
         self.changes: list[Change] = []
         """What the detector has noticed so far."""
         self._history: History | None = None
         self._scores: tuple[Version, RidgeScores] | None = None
 
-    @property
-    def layout(self) -> str:
-        """Name of the layout that answers now."""
-        return self._answering.layout.name
-
-    @property
-    def shared(self) -> bool:
-        """Whether arms share a sequence now."""
-        return self._answering.layout.shared
-
     def advance(self, history: History) -> None:
         """Take in the rows that the history has gained."""
         self._history = history
         self._take_in(history, history.size)
-        self._rewards = self._so_far(history)
 
     def _take_in(self, history: History, end: int, *, again: bool = False) -> None:
         """Take in the rows up to ``end``; the detector does not look at those that are taken in again."""
         new = slice(self.size, end)
-        X, arms = history.rows(new), history.arms[new]
+        X, arms = history.rows[new], history.arms[new]
         features: dict[int, Array] = {}
         for i, arm in enumerate(arms.tolist()):
-            features |= {p: g.features(X, arms) for p, g in self._grown.items() if p not in features}
+            features |= {p: self._rows_of[p](X, arms) for p in self._grown if p not in features}
             reward = float(history.rewards[self.size])
             if (self._selector.compares and self._switches) or self._watched():
                 self._forecast({place: features[place][i] for place in self._grown}, arm, reward)
             self.size += 1
             for place, grown in self._grown.items():
-                grown.of(arm).add(features[place][i], arm, reward, self._so_far(history))
+                if grown[arm].add(features[place][i], arm, reward):
+                    grown[arm].refresh(self._so_far(history))
             if self._since and not again:
                 self._pulled[arm] += 1
                 if self._pulled[arm] == self._warmup:
                     for grown in self._grown.values():
-                        grown.of(arm).refresh(self._so_far(history))
+                        grown[arm].refresh(self._so_far(history))
             if self._switches and self.size >= self._switches[0]:
                 del self._switches[0]
                 self._switch(history)
             if self._watch is not None and self.size % EVERY == 0 and not again:
                 self._look(self._watch, history)
             if self.size == self._cut:
-                self._cut = self._forgetting.next_cut(self.size)
-                kept = self._forgetting.kept(self.size)
+                self._cut = self._memory.next_cut(self.size)
+                kept = self._memory.kept(self.size)
                 self._restart(history, kept[kept >= self._since])
 
     def prepare(self) -> None:
         """Do now what questions to come would have to wait for."""
-        self._backbone.prepare(self._answering.sequences)
+        begun = [model.sequence for model in dict.fromkeys(self.answering) if model.sequence is not None]
+        self._backbone.prepare(begun)
 
     def fork(self, history: History) -> ArmModels | None:
         """A copy that grows on its own from an equal history; None where copies are not cheap."""
@@ -151,24 +138,15 @@ class ArmModels:
 
     def version(self, arm: int) -> Version:
         """Say what an arm's posterior depends on."""
-        rows = self._answering.of(arm).version
+        rows = self.answering[arm].version
         if rows:
-            return self._answering.layout.name, rows, self._restarts
+            return self.layout.name, rows, self._restarts
         return "pooled", len(self._pooled()), self._restarts
 
-    def held(self, arms: Sequence[int]) -> NDArray[np.int64]:
-        """Rows of each arm that the model answering for it holds."""
-        return np.array([self._answering.of(arm).held[arm] for arm in arms], dtype=np.int64)
-
-    def cold(self, arms: Sequence[int]) -> NDArray[np.bool_]:
-        """Arms whose posterior rests on too few rows: their own, or any where features tell them apart."""
-        answering = self._answering
-        by_features = answering.layout.by_features
-        if by_features is None:
-            pulled = np.array([self._pulled[arm] for arm in arms]) if self._since else np.inf
-            return np.minimum(self.held(arms), pulled) < self._warmup
-        needed = by_features.pooled_warmup(self._width, warmup=self._warmup)
-        return np.full(len(arms), answering.of(0).version < needed)
+    def warm_rows(self, arm: int) -> int:
+        """Rows of an arm that its warm-up counts: those held, and after a restart only those since."""
+        held = self.answering[arm].held[arm]
+        return min(held, self._pulled[arm]) if self._since else held
 
     def lasts(self, most: int) -> int:
         """Rows, ``most`` or fewer, after which posteriors may change whatever the rows are."""
@@ -180,11 +158,11 @@ class ArmModels:
     def unchanged(self, arms: NDArray[np.int64]) -> int:
         """Count how many rows of these arms (m,), in this order, leave every posterior as it is."""
         first = min(len(arms), self.lasts(len(arms) + 1) - 1)
-        if self.shared:
-            return min(first, self._answering.of(0).first_refresh(arms))
+        if self.layout.shared:
+            return min(first, self.answering[0].first_refresh(arms))
         for arm in np.unique(arms).tolist():
             places = np.flatnonzero(arms == arm)
-            refresh = self._answering.of(arm).first_refresh(arms[places])
+            refresh = self.answering[arm].first_refresh(arms[places])
             if refresh < len(places):
                 first = min(first, int(places[refresh]))
         return first
@@ -196,18 +174,30 @@ class ArmModels:
 
         Of the S arms at the positions of a ``shortlist`` (q, S), others at each context, if there is one.
         """
-        numbers = np.asarray(arms.numbers, dtype=np.int64)
-        if shortlist is None:
-            rows, numbers = arms.rows(X), np.repeat(numbers, len(X))
-        else:
-            places = shortlist.T
-            contexts = np.broadcast_to(X, (*places.shape, X.shape[1]))
-            rows = np.concatenate([contexts, arms.features[places]], axis=2).reshape(places.size, -1)
-            numbers = numbers[places].ravel()
-        found = answers.posteriors(
-            self._answering, rows, numbers, q=len(X), backbone=self._backbone, estimator=estimator
-        )
-        return [answers.stand_in(self._pooled(), len(X)) if one is None else one for one in found]
+        q, shared = len(X), self.layout.shared
+        places = np.tile(np.arange(len(arms.numbers)), (q, 1)).T if shortlist is None else shortlist.T
+        contexts = np.broadcast_to(X, (*places.shape, X.shape[1]))
+        rows = np.concatenate([contexts, arms.features[places]], axis=2).reshape(places.size, -1)
+        numbers = np.array(arms.numbers, dtype=np.int64)[places.ravel()]
+        queries = self._rows_of[self._active](rows, numbers)
+        models = [self.answering[arm] for arm in numbers[::q].tolist()]
+        parts = [slice(start, start + q) for start in range(0, len(rows), q)]
+        questions = []
+        # Where arms share a sequence, one question about every context under every arm.
+        for model, part in [(models[0], slice(None))] if shared else zip(models, parts, strict=True):
+            if model.version and model.sequence is not None:
+                asked = estimator.asks(model.version)
+                questions.append(Question(model.sequence, queries[part], asked.sizes, asked.levels))
+        answers = self._backbone.predict(questions) if questions else []
+        if shared and answers:
+            answers = [answers[0].part(part) for part in parts]
+        said = iter(answers)
+        return [
+            estimator.posterior(next(said), size=model.version, reward_variance=model.reward_variance)
+            if model.version
+            else stand_in(self._pooled(), q)
+            for model in models
+        ]
 
     def shortlist(
         self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, costs: Array | None
@@ -231,10 +221,10 @@ class ArmModels:
         version, history = self.version(0), self._history
         assert history is not None
         if self._scores is None or self._scores[0] != version:
-            by_features = self._answering.layout.by_features
-            rows = self._rows()[: self._answering.of(0).version]
+            by_features = self.layout.by_features
+            rows = self._rows()[: self.answering[0].version]
             fit = RidgeScores.fit(
-                history.rows(rows),
+                history.rows[rows],
                 history.arms[rows],
                 history.rewards[rows],
                 width=history.contexts.shape[1],
@@ -251,13 +241,23 @@ class ArmModels:
         """Empty sequences of the candidates, of which the first answers; row ``row`` will be their first."""
         places = range(len(self._candidates)) if self._selector.compares else [0]
         self._grown = {place: self._start(place) for place in places}
-        self._active, self._answering = 0, self._grown[0]
+        self._active = 0
+        self.layout, self.answering = self._candidates[0], self._grown[0]
+        """The layout that answers now, and its sequences by arm number."""
         self._switches = [row + time for time in self._selector.switch_times]
         self.totals = [0.0] * len(self._candidates)
         """CRPS of each candidate layout so far."""
 
-    def _start(self, place: int) -> LayoutSequences:
-        return LayoutSequences(self._candidates[place], backbone=self._backbone, **self._settings)  # type: ignore[arg-type]
+    def _start(self, place: int) -> list[ArmHistory]:
+        """Empty sequences of a layout, by arm number: one for each arm, or one for all, in every place."""
+        layout = self._candidates[place]
+        keep = layout.arm_columns(self.width, n_arms=self.n_arms)
+        early = [times * self._warmup for times in (_EARLY if layout.shared else _EARLY[:1])]
+        made = [
+            ArmHistory(backbone=self._backbone, keep=keep, refresh=self._memory.refresh, early=early)
+            for _ in range(1 if layout.shared else self.n_arms)
+        ]
+        return made * max(1, self.n_arms) if layout.shared else made
 
     def _switch(self, history: History) -> None:
         """Compare the layouts; the better one answers from now on, and after the last switch time alone."""
@@ -265,13 +265,13 @@ class ArmModels:
         self._active = self._selector.choose(self._active, self.totals)
         if self._active not in self._grown:
             self._grown[self._active] = self._grow(self._active, history, self._rows())
-        self._answering = self._grown[self._active]
+        self.layout, self.answering = self._candidates[self._active], self._grown[self._active]
         if not self._switches or not self._selector.compares:
-            self._grown = {self._active: self._answering}
+            self._grown = {self._active: self.answering}
 
     def _forecast(self, rows: dict[int, Array], arm: int, reward: float) -> None:
         """Note a reward that every candidate can predict without having seen it, to be scored with others."""
-        models = [self._grown[place].of(arm) for place in rows]
+        models = [self._grown[place][arm] for place in rows]
         if all(model.version for model in models):
             self._forecasts += [
                 Forecast(place, self.size, arm, model.version, row, reward)
@@ -284,7 +284,7 @@ class ArmModels:
         """Add the CRPS of the rewards noted; the watch is told that of the layout that answers."""
         waiting, self._forecasts = self._forecasts, []
         seen: list[tuple[int, float]] = []
-        for group, losses in scored(waiting, lambda f: self._grown[f.layout].of(f.arm), self._backbone):
+        for group, losses in scored(waiting, lambda f: self._grown[f.layout][f.arm], self._backbone):
             layout = group[0].layout
             self.totals[layout] += float(losses.sum())
             if layout == self._active:
@@ -302,8 +302,7 @@ class ArmModels:
         self._score()
         since = watch.look(self.size)
         if since is not None:
-            for grown in self._grown.values():
-                grown.refresh(self._so_far(history))
+            self._refresh_all(self._so_far(history))
             self.changes.append(Change(self.size, since, restarted=False))
         for row in watch.suspected:
             if self._changed(watch, row, history):
@@ -315,19 +314,20 @@ class ArmModels:
         """Whether a model of the first half of the rows since then shows that the world has changed."""
         middle = (since + self.size) // 2
         alone = self._grow(self._active, history, np.arange(since, middle))
-        alone.refresh(history.rewards[since:middle])
+        for model in dict.fromkeys(alone):
+            model.refresh(history.rewards[since:middle])
         rows = watch.compared(since, middle)
-        rows = rows[[alone.of(arm).version > 0 for arm in history.arms[rows].tolist()]]
+        rows = rows[[alone[arm].version > 0 for arm in history.arms[rows].tolist()]]
         if not len(rows):
             return False
         arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
-        features = alone.features(history.rows(rows), history.arms[rows])
+        features = self._rows_of[self._active](history.rows[rows], history.arms[rows])
         forecasts = [
-            Forecast(self._active, i, arm, alone.of(arm).version, features[i], rewards[i])
+            Forecast(self._active, i, arm, alone[arm].version, features[i], rewards[i])
             for i, arm in enumerate(arms)
         ]
         losses = np.empty(len(rows))
-        for group, found in scored(forecasts, lambda f: alone.of(f.arm), self._backbone):
+        for group, found in scored(forecasts, lambda f: alone[f.arm], self._backbone):
             losses[[forecast.number for forecast in group]] = found
         return watch.shows(since, rows, losses)
 
@@ -341,8 +341,7 @@ class ArmModels:
         self._begin(since)
         watch.begin_anew()
         self._take_in(history, end, again=True)
-        for grown in self._grown.values():
-            grown.refresh(self._so_far(history))
+        self._refresh_all(self._so_far(history))
 
     def _restart(self, history: History, rows: NDArray[np.int64]) -> None:
         """Start all sequences anew from some rows."""
@@ -350,16 +349,22 @@ class ArmModels:
         self._kept, self._restarted = rows, self.size
         self._restarts += 1
         self._grown = {place: self._grow(place, history, rows) for place in self._grown}
-        self._answering = self._grown[self._active]
-        for grown in self._grown.values():
-            grown.refresh(history.rewards[rows])
+        self.answering = self._grown[self._active]
+        self._refresh_all(history.rewards[rows])
 
-    def _grow(self, place: int, history: History, rows: NDArray[np.int64]) -> LayoutSequences:
+    def _refresh_all(self, so_far: Array) -> None:
+        """Refresh all sequences; ``so_far`` are the rewards of all arms."""
+        for model in dict.fromkeys(model for grown in self._grown.values() for model in grown):
+            model.refresh(so_far)
+
+    def _grow(self, place: int, history: History, rows: NDArray[np.int64]) -> list[ArmHistory]:
         """Sequences of a layout that hold some rows."""
         grown = self._start(place)
         arms, rewards = history.arms[rows], history.rewards[rows]
-        for i, row in enumerate(grown.features(history.rows(rows), arms)):
-            grown.of(int(arms[i])).add(row, int(arms[i]), float(rewards[i]), rewards[: i + 1])
+        features = self._rows_of[place](history.rows[rows], arms)
+        for i, arm in enumerate(arms.tolist()):
+            if grown[arm].add(features[i], arm, float(rewards[i])):
+                grown[arm].refresh(rewards[: i + 1])
         return grown
 
     def _so_far(self, history: History) -> Array:
@@ -370,7 +375,7 @@ class ArmModels:
 
     def _pooled(self) -> Array:
         """Rewards of all arms, which stand in for those of an arm without a posterior of its own."""
-        size = len(self._rewards)
-        if size < FIRST_POSTERIOR:
-            raise ValueError(f"a posterior needs at least {FIRST_POSTERIOR} rewards, got {size}")
-        return self._rewards[: last_refresh(size, self._refresh)]
+        rewards = np.empty(0) if self._history is None else self._so_far(self._history)
+        if len(rewards) < FIRST_POSTERIOR:
+            raise ValueError(f"a posterior needs at least {FIRST_POSTERIOR} rewards, got {len(rewards)}")
+        return rewards[: last_refresh(len(rewards), self._memory.refresh)]

@@ -1,4 +1,4 @@
-"""The sequences of one layout: rows go in one by one, and posteriors refer to the last refresh point."""
+"""One sequence: rows go in one by one, and posteriors refer to the last refresh point."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.arms.layouts import Layout
 from pfnts.arms.schedule import FIRST_POSTERIOR, next_refresh
 from pfnts.backbones.base import Backbone, PredictiveSequence
 from pfnts.posterior.base import Array
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 64
 """Rows that wait before a backbone is given them: many appends of one row are slow."""
-_EARLY = (1, 2, 4)
-"""Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``;
-where an arm has its own, when it has ``warmup`` rows: it is warm then."""
 
 
 class ArmHistory:
@@ -58,18 +54,22 @@ class ArmHistory:
         self.reward_variance = 0.0
         """Variance of the rewards of all arms when that point was reached."""
 
-    def add(self, row: Array, arm: int, reward: float, so_far: Array) -> None:
-        """Take in a row (F,) of an arm; ``so_far`` are the rewards of all arms, this one included."""
+    def add(self, row: Array, arm: int, reward: float) -> bool:
+        """Take in a row (F,) of an arm; whether a refresh is due now."""
         self._waiting.append((row, reward))
         self.size += 1
         self._counts[arm] += 1
         if self.size >= self._next or self._counts[arm] in self._early:
-            self.refresh(so_far)
-        elif len(self._waiting) >= _AT_ONCE:
+            return True
+        if len(self._waiting) >= _AT_ONCE:
             self._push()
+        return False
 
     def refresh(self, so_far: Array) -> None:
-        """Let posteriors rest on all rows there are, if these are enough for one."""
+        """Let posteriors rest on all rows there are, if these are enough for one.
+
+        ``so_far`` are the rewards of all arms.
+        """
         if self.size < FIRST_POSTERIOR:
             return
         if self._waiting:
@@ -95,49 +95,3 @@ class ArmHistory:
         else:
             self.sequence.append(X, y)
         self._waiting = []
-
-
-class LayoutSequences:
-    """All sequences of a layout: one for each arm, or one for all.
-
-    Parameters
-    ----------
-    layout
-        Which sequence a row goes to and what it looks like there.
-    backbone, refresh, warmup, n_arms, width
-        See `ArmModels`.
-    """
-
-    def __init__(
-        self, layout: Layout, *, backbone: Backbone, refresh: float, warmup: int, n_arms: int, width: int
-    ) -> None:
-        self.layout = layout
-        self._n_arms = n_arms
-        early = [times * warmup for times in _EARLY] if layout.shared else [warmup]
-        self._histories = [
-            ArmHistory(
-                backbone=backbone,
-                keep=layout.arm_columns(width, n_arms=n_arms),
-                refresh=refresh,
-                early=early,
-            )
-            for _ in range(1 if layout.shared else n_arms)
-        ]
-
-    @property
-    def sequences(self) -> list[PredictiveSequence]:
-        """Those that have begun."""
-        return [history.sequence for history in self._histories if history.sequence is not None]
-
-    def of(self, arm: int) -> ArmHistory:
-        """The history that an arm's rows go to."""
-        return self._histories[0 if self.layout.shared else arm]
-
-    def refresh(self, so_far: Array) -> None:
-        """Refresh all sequences; ``so_far`` are the rewards of all arms."""
-        for history in self._histories:
-            history.refresh(so_far)
-
-    def features(self, X: Array, arms: NDArray[np.int64]) -> Array:
-        """Rows of the sequences for contexts (n, P) and arm numbers (n,)."""
-        return self.layout.features(X, arms, n_arms=self._n_arms)

@@ -24,6 +24,11 @@ class Prediction:
     mean_sd: Vector | None = None
     """(q,), posterior standard deviation of the mean target after the last of the sizes, where known."""
 
+    def part(self, queries: slice) -> Prediction:
+        """Keep what is said about some of the queries."""
+        sd = None if self.mean_sd is None else self.mean_sd[queries]
+        return Prediction(self.means[:, queries], self.quantiles[:, queries], sd)
+
 
 class PredictiveSequence(ABC):
     """One ordered history, held by a backbone.

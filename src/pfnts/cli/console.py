@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pfnts.experiments import CorruptRunError, FailedRunsError, FinalRegret, Job, RunStore
-from pfnts.experiments.report.tables import Cell, Table, spread
+from pfnts.experiments.report.tables import Table, spread
 
 _WHOLE = 30
 """Characters of a number up to which three of them have room beside a name."""
@@ -140,12 +140,8 @@ def regret_table(rows: Sequence[FinalRegret]) -> Table:
          f"{row.seconds:,.1f}")
         for row in rows
     ]  # fmt: skip
-    return Table(
-        caption=f"Final regret after {rows[0].horizon:,} rounds, mean ± standard error",
-        header=("scenario", "policy", "runs", "regret", "seconds a run"),
-        rows=tuple(tuple(map(Cell, row)) for row in listed),
-        text_columns=2,
-    )
+    caption = f"Final regret after {rows[0].horizon:,} rounds, mean ± standard error"
+    return Table.of(caption, ("scenario", "policy", "runs", "regret", "seconds a run"), listed, words=2)
 
 
 def _of_the_system(error: OSError) -> str:

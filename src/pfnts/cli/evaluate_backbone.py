@@ -20,7 +20,7 @@ from pfnts.experiments.backbone_scores import SIZES, HeldOut, planned
 from pfnts.experiments.files import write_file
 from pfnts.experiments.heldout_functions import FUNCTIONS
 from pfnts.experiments.real_tables import TABLES
-from pfnts.experiments.report.tables import Cell, Table, csv_text, markdown
+from pfnts.experiments.report.tables import Table, csv_text, markdown
 
 HEADINGS = ("n", "R2", "±", "ref.", "CRPS", "least", "90 %", "95 % mean", "level", "shape", "s")
 NOTES = (
@@ -97,8 +97,7 @@ def evaluate_backbone(
 
 def score_table(scores: Sequence[BackboneScore], *, title: str) -> Table:
     """A row for each function and size."""
-    rows = tuple(tuple(map(Cell, (row.function, *_cells(row)))) for row in scores)
-    return Table(title, ("function", *HEADINGS), rows)
+    return Table.of(title, ("function", *HEADINGS), [(row.function, *_cells(row)) for row in scores])
 
 
 def score_markdown(table: Table) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import numpy as np
 import typer
@@ -18,12 +18,11 @@ from pfnts.experiments import RunStore, prepare
 from pfnts.experiments.ope_report import action_table, value_table, verdict, weight_table, write_report
 from pfnts.experiments.replays import plan_replays, values
 from pfnts.experiments.spec import PolicySpec
-from pfnts.ope import Log, Roles, read_drinkless, read_log, simulated_drinkless
+from pfnts.ope import Roles, read_drinkless, read_log, simulated_drinkless
 from pfnts.ope.identity import Identity
 
 PAPER = ("pfn-ts", "lin-ts", "rf-ts", "xgboost-ts", "bf-ts")
 QUICK = ("pfn-ts", "lin-ts", "ts")
-EXAMPLES = ("drinkless", "drinkless-sim")
 
 
 def ope(
@@ -81,9 +80,15 @@ def ope(
     trial (its file is published at https://osf.io/w3szp); `pfnts ope drinkless-sim` resembles it.
     """
     with plain_errors(ValueError, ImportError, OSError):
-        rounds = load_log(
-            log, roles_of(log, action, reward, propensity, cluster, time, context), data=data, seed=seed
-        )
+        if log == "drinkless":
+            rounds = read_drinkless(data)
+        elif log == "drinkless-sim":
+            rounds = simulated_drinkless(rng=np.random.default_rng(seed))
+        else:
+            given = {"action": action, "reward": reward, "propensity": propensity}
+            roles = roles_of(log, given, cluster=cluster, time=time, context=tuple(context or ()) or None)
+            with plain_warnings():
+                rounds = read_log(log, roles).standardized()
         rounds = rounds if people is None else rounds.first(people)
         default = PAPER if log == "drinkless" else QUICK
         specs = policy_grid(policy or default, arms=rounds.arms)
@@ -114,44 +119,16 @@ def ope(
     say(f"Curves, leads and weights are in {path}.")
 
 
-def load_log(name: str, roles: Roles | None, *, data: Path | None, seed: int) -> Log:
-    """Read or draw the log, with features brought to mean 0 and standard deviation 1."""
-    if name == "drinkless":
-        return read_drinkless(data)
-    if name == "drinkless-sim":
-        return simulated_drinkless(rng=np.random.default_rng(seed))
-    assert roles is not None
-    with plain_warnings():
-        return read_log(name, roles).standardized()
-
-
-def roles_of(
-    log: str,
-    action: str | None,
-    reward: str | None,
-    propensity: str | None,
-    cluster: str | None,
-    time: str | None,
-    context: Sequence[str] | None,
-) -> Roles | None:
-    """Which column is what; the examples know it themselves."""
-    if log in EXAMPLES:
-        return None
-    if action is None or reward is None or propensity is None:
-        given = {"--action": action, "--reward": reward, "--propensity": propensity}
-        missing = [option for option, value in given.items() if value is None]
+def roles_of(log: str, given: Mapping[str, str | None], **others: Any) -> Roles:
+    """Which column is what, where action, reward and propensity are all said."""
+    missing = [f"--{option}" for option, value in given.items() if value is None]
+    if missing:
         raise ValueError(
             f"a log of your own needs {' and '.join(missing)} to say which columns these are; {log} has "
             f"the columns {list(read_file(log).names)}"
         )
-    return Roles(
-        action=action,
-        reward=reward,
-        propensity=parse_propensity(propensity),
-        cluster=cluster,
-        time=time,
-        context=tuple(context) if context else None,
-    )
+    action, reward, propensity = map(str, given.values())
+    return Roles(action, reward, parse_propensity(propensity), **others)
 
 
 def parse_propensity(text: str) -> str | dict[str, float | str]:

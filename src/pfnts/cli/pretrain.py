@@ -20,7 +20,7 @@ from pfnts.experiments.report.tables import csv_text
 
 if TYPE_CHECKING:
     # At run time the network is imported by the command itself: it brings PyTorch, which takes seconds.
-    from pfnts.backbones.embedded.model import Architecture, CausalPFN
+    from pfnts.backbones.embedded.model import Architecture
     from pfnts.backbones.embedded.recipe import Recipe
 
 
@@ -65,19 +65,21 @@ def pretrain(
     `pfnts evaluate-backbone embedded --weights` or `EmbeddedBackbone(weights=...)`, and OUT/log.csv the loss,
     the learning rate, the held-out R2 and the coverage of 95 % intervals for the mean at each checkpoint.
     """
+    from pfnts.backbones.embedded.pretraining import pretrain as train
     from pfnts.backbones.embedded.weights import export_weights
-    from pfnts.experiments.training_scores import SIZES
+    from pfnts.experiments.training_scores import SIZES, training_scores
 
     with plain_errors(ValueError):
         check_device(device)
         folder_at(out, name="--out")
-        recipe, architecture = settings(
+        whole, architecture = settings(layers=layers, tiny=tiny)
+        recipe = replace(
+            whole,
             seconds=seconds,
             learning_rate=learning_rate,
+            adam_rate=whole.adam_rate * learning_rate / whole.learning_rate,
             seed=seed,
-            rows_per_step=rows_per_step,
-            layers=layers,
-            tiny=tiny,
+            rows_per_step=rows_per_step or whole.rows_per_step,
         )
         sizes = (16, 64) if tiny else SIZES
         before = so_far(out, architecture)
@@ -87,19 +89,28 @@ def pretrain(
             )
     if before["step"]:
         say(f"Going on from step {before['step']:,} after {before['seconds']:,.0f} s.")
+    columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     try:
-        network = _trained(
-            out,
-            recipe,
-            architecture,
-            device=device,
-            begin=begin,
-            compiled=compiled,
-            stop_after=math.inf if stop_after is None else stop_after,
-            report_every=report_every,
-            sizes=sizes,
-            already=before["seconds"],
-        )
+        with Progress(*columns, console=terminal, transient=True) as progress:
+            bar = progress.add_task("first steps", total=seconds, completed=int(before["seconds"]))
+
+            def report(row: dict[str, Any]) -> None:
+                progress.update(bar, completed=row["seconds"], description=f"step {row['step']:,}")
+                say(in_words(row))
+
+            network = train(
+                out,
+                recipe,
+                architecture=architecture,
+                device=device,
+                begin=begin,
+                compiled=compiled,
+                stop_after=math.inf if stop_after is None else stop_after,
+                score=partial(training_scores, device=device, sizes=sizes),
+                report=report,
+                prepared=lambda count: progress.update(bar, description=f"recording steps: shape {count}"),
+                report_every=report_every,
+            )
     except KeyboardInterrupt:
         kept = so_far(out, architecture)
         say(f"Stopped. {kept['step']:,} steps are kept in {out}; the same command goes on.")
@@ -116,86 +127,27 @@ def pretrain(
     )
 
 
-def _trained(
-    out: Path,
-    recipe: Recipe,
-    architecture: Architecture,
-    *,
-    device: str,
-    begin: Path | None,
-    compiled: bool,
-    stop_after: float,
-    report_every: float,
-    sizes: tuple[int, ...],
-    already: float,
-) -> CausalPFN:
-    """Train with a bar for the time, and a line for every checkpoint."""
-    from pfnts.backbones.embedded import pretraining
-    from pfnts.experiments.training_scores import training_scores
-
-    columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=terminal, transient=True) as progress:
-        bar = progress.add_task("first steps", total=recipe.seconds, completed=int(already))
-
-        def report(row: dict[str, Any]) -> None:
-            progress.update(bar, completed=row["seconds"], description=f"step {row['step']:,}")
-            say(in_words(row))
-
-        return pretraining.pretrain(
-            out,
-            recipe,
-            architecture=architecture,
-            device=device,
-            begin=begin,
-            compiled=compiled,
-            stop_after=stop_after,
-            score=partial(training_scores, device=device, sizes=sizes),
-            report=report,
-            prepared=lambda count: progress.update(bar, description=f"recording steps: shape {count}"),
-            report_every=report_every,
-        )
-
-
-def settings(
-    *,
-    seconds: float,
-    learning_rate: float,
-    seed: int,
-    rows_per_step: int | None,
-    layers: int | None,
-    tiny: bool,
-) -> tuple[Recipe, Architecture]:
-    """What to train and how, from the options."""
+def settings(*, layers: int | None, tiny: bool) -> tuple[Recipe, Architecture]:
+    """What to train and how, but for what the other options say."""
     from pfnts.backbones.embedded.model import Architecture
     from pfnts.backbones.embedded.recipe import Recipe
 
-    if tiny:
-        recipe = Recipe(
-            seconds=seconds,
-            seed=seed,
-            warmup_steps=10,
-            rows_per_step=rows_per_step or 512,
-            lengths=(0, 64),
-            length_weights=(0.3, 0.7),
-            late_length_weights=(0.3, 0.7),
-            widths=(3, 5),
-            width_weights=(0.5, 0.5),
-            steps_per_draw=4,
-            shapes_at_once=2,
-        )
-        return recipe, Architecture(
-            cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, keys=1, layers=layers or 1
-        )
-    whole = Recipe()
-    recipe = replace(
-        whole,
-        seconds=seconds,
-        learning_rate=learning_rate,
-        adam_rate=whole.adam_rate * learning_rate / whole.learning_rate,
-        seed=seed,
-        rows_per_step=rows_per_step or whole.rows_per_step,
+    if not tiny:
+        return Recipe(), Architecture(layers=layers or Architecture().layers)
+    recipe = Recipe(
+        warmup_steps=10,
+        rows_per_step=512,
+        lengths=(0, 64),
+        length_weights=(0.3, 0.7),
+        late_length_weights=(0.3, 0.7),
+        widths=(3, 5),
+        width_weights=(0.5, 0.5),
+        steps_per_draw=4,
+        shapes_at_once=2,
     )
-    return recipe, Architecture(layers=layers or Architecture().layers)
+    return recipe, Architecture(
+        cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, keys=1, layers=layers or 1
+    )
 
 
 def so_far(out: Path, architecture: Architecture) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing
 from typing import Self
 
@@ -21,37 +21,30 @@ _LINE_EVERY = 30.0
 
 
 def finish_all(
-    jobs: Sequence[Job], *, store: RunStore | None, engine: Engine | None
+    jobs: Sequence[Job], *, store: RunStore | None = None, engine: Engine | None = None
 ) -> tuple[list[Run], FailedRunsError | None]:
     """Do what is not done, with bars; give back the runs in the order of the jobs, and what failed."""
-    found: dict[object, Run] = {}
-    failures = None
-    with plain_errors(UnusableDeviceError, OSError, ValueError):
-        try:
-            for run in run_with_bars(jobs, store=store, engine=engine):
-                found[run.spec] = run
-        except FailedRunsError as error:
-            failures = error
-    # Runs come in the order in which they end, which is not always the same.
-    return [found[job.spec] for job in jobs if job.spec in found], failures
-
-
-def run_with_bars(
-    jobs: Sequence[Job], *, store: RunStore | None = None, engine: Engine | None = None
-) -> Generator[Run, None, None]:
-    """Yield every run, as `run_all` does, while the console shows how those under way come along."""
     waiting = {job.spec: job for job in jobs if store is None or job not in store}
     if jobs and store is not None:
         nouns = f"{len(jobs)} {jobs[0].spec.noun}{'' if len(jobs) == 1 else 's'}"
         terminal.print(f"{nouns}, of which {len(jobs) - len(waiting)} were finished before.")
-    shown = list(waiting.values())
-    with _Bars(shown) if terminal.is_terminal else _Lines(shown) as display:
-        runs = run_all(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)
-        with closing(runs):
+    shown, found, failures = list(waiting.values()), {}, None
+    with (
+        plain_errors(UnusableDeviceError, OSError, ValueError),
+        _Bars(shown) if terminal.is_terminal else _Lines(shown) as display,
+        closing(
+            run_all(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)
+        ) as runs,
+    ):
+        try:
             for run in runs:
+                found[run.spec] = run
                 if run.spec in waiting:
                     display.finish(waiting[run.spec], run)
-                yield run
+        except FailedRunsError as error:
+            failures = error
+    # Runs come in the order in which they end, which is not always the same.
+    return [found[job.spec] for job in jobs if job.spec in found], failures
 
 
 class _Lines(AbstractContextManager["_Lines"]):

@@ -127,20 +127,37 @@ class Column:
         """Encode values (n,) as (n, 1), or (n, slots) where categorical; NaN where missing."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind == "numeric":
             floats = values.astype(np.float64)
+        elif self.kind == "numeric" and len(values) > 1 and are_texts(values) and (bulk := numbers(values)):
+            floats = np.array(bulk)  # the way of a whole file
         else:
-            floats = self._read(values)
-        if self.kind == "categorical":
-            return self._one_hot(floats)
-        for i in np.flatnonzero(np.isinf(floats)).tolist():
-            raise self.refused(values, i, "finite or missing (NaN)", "clip or drop the value")
-        return floats[:, None]
+            reader = _READERS.get(self.kind, self._place)
+            read = [reader(values[0])] if len(values) == 1 else each(values, reader)
+            floats = np.array(read, dtype=np.float64)  # None is NaN
+            if np.isnan(floats).any():
+                self._check_missing(values, floats)
+        if self.kind != "categorical":
+            for i in np.flatnonzero(np.isinf(floats)).tolist():
+                raise self.refused(values, i, "finite or missing (NaN)", "clip or drop the value")
+            return floats[:, None]
+        block = np.zeros((len(floats), self.slots))
+        known = np.flatnonzero(floats >= 0)
+        block[known, floats[known].astype(np.int64)] = 1.0
+        block[np.isnan(floats)] = np.nan
+        if len(self.categories) == self.slots and (floats == _UNSEEN).any():
+            # No category in the text: Python remembers each text that it has warned of.
+            warnings.warn(
+                f"context column {self.name!r} has met a category beyond its {self.slots} places; all such "
+                "categories count as one, encoded as zeros. Declare the categories in schema=, or leave the "
+                "column out if it is an id",
+                UnseenCategoryWarning,
+                stacklevel=3,
+            )
+        return block
 
     def extended(self, values: Any) -> Column:
         """Give free places to categories not met before, in the order in which they appear."""
         free = self.slots - len(self.categories)
         if self.kind != "categorical" or not free:
-            return self
-        if all(isinstance(value, str) and value in self.places for value in values):
             return self
         fresh = [text for text in categories_of(values) if text not in self.places]
         return replace(self, categories=self.categories + tuple(fresh[:free])) if fresh else self
@@ -151,34 +168,17 @@ class Column:
         got = shown(values[i].item() if isinstance(values, np.ndarray) else values[i])
         return ValueError(f"{where}context column {self.name!r} must be {rule}, got {got}; {words}")
 
-    def _one_hot(self, places: NDArray[np.float64]) -> Matrix:
-        block = np.zeros((len(places), self.slots))
-        known = np.flatnonzero(places >= 0)
-        block[known, places[known].astype(np.int64)] = 1.0
-        block[np.isnan(places)] = np.nan
-        if len(self.categories) == self.slots and (places == _UNSEEN).any():
-            # No category in the text: Python remembers each text that it has warned of.
-            warnings.warn(
-                f"context column {self.name!r} has met a category beyond its {self.slots} places; all such "
-                "categories count as one, encoded as zeros. Declare the categories in schema=, or leave the "
-                "column out if it is an id",
-                UnseenCategoryWarning,
-                stacklevel=4,
-            )
-        return block
-
     def _place(self, value: Any) -> float | None:
+        """One-hot place of a value; None where it is missing, or cannot be a category."""
+        if isinstance(value, str) and value in self.places:
+            return self.places[value]
         text = category(value)
         if text is None or text in self.places:
             return None if text is None else self.places[text]
         return None if is_missing(value) else _UNSEEN
 
-    def _read(self, values: Any) -> NDArray[np.float64]:
-        """Read every value, NaN where it is missing; the first one that cannot be read is an error."""
-        if self.kind == "numeric" and are_texts(values) and (bulk := numbers(values)) is not None:
-            return np.array(bulk)  # the way of a whole file
-        reader = _READERS.get(self.kind, self._place)
-        floats = np.array(each(values, reader), dtype=np.float64)  # None is NaN
+    def _check_missing(self, values: Any, floats: NDArray[np.float64]) -> None:
+        """Complain about the first value that was read as NaN and is not missing."""
         rule = {"boolean": "true, false or missing", "categorical": "a category"}.get(self.kind, self.kind)
         for i in np.flatnonzero(np.isnan(floats)).tolist():
             value = values[i]
@@ -190,7 +190,6 @@ class Column:
                 raise self.refused(values, i, rule, "give a text or a finite number")
             kind = "categorical" if days(value) is None else "date"
             raise self.refused(values, i, rule, f'declare the column as "{kind}" in schema= if it is one')
-        return floats
 
 
 def categories_of(values: Iterable[Any]) -> list[str]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts.column import Column, Matrix
 from pfnts.contexts.inference import infer_column
-from pfnts.contexts.table import Table, read
+from pfnts.contexts.table import Table, plain_rows, read
 from pfnts.contexts.values import shown
 
 MOST_FLOATS = 100_000
@@ -45,9 +45,8 @@ class Schema:
         width = sum(column.slots for column in self.columns)
         if width > MOST_FLOATS:
             raise ValueError(f"schema must make at most {MOST_FLOATS:,} floats of a context, got {width:,}")
-        names = [column.name for column in self.columns]
-        if len(set(names)) != len(names):
-            raise ValueError(f"schema must have distinct column names, got {shown(names)}")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"schema must have distinct column names, got {shown(list(self.names))}")
 
     @classmethod
     def of(cls, columns: Schema | Mapping[Any, Any]) -> Schema:
@@ -84,6 +83,11 @@ class Schema:
         )
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
     def width(self) -> int:
         """Number of floats in an encoded row."""
         return len(self.features)
@@ -101,7 +105,7 @@ class Schema:
     @cached_property
     def positional(self) -> bool:
         """Whether the columns are positions ("0", "1", ...), so that rows without names fit."""
-        return all(column.name == str(j) for j, column in enumerate(self.columns))
+        return self.names == tuple(map(str, range(len(self.columns))))
 
     def encode(self, contexts: Any) -> Matrix:
         """Encode one context or a batch as (n, width).
@@ -131,6 +135,18 @@ class Schema:
             return self
         columns = tuple(map(Column.extended, self.columns, self._arranged(read(contexts))))
         return self if columns == self.columns else Schema(columns)
+
+    def learn(self, table: Table) -> tuple[Matrix, Schema]:
+        """Encode a table as (n, width) by the schema that is `extended` by it, and give that one as well."""
+        given = table.columns if table.names == self.names else self._arranged(table)
+        columns = tuple(
+            column
+            if column.kind != "categorical" or all(type(v) is str and v in column.places for v in values)
+            else column.extended(values)
+            for column, values in zip(self.columns, given, strict=True)
+        )
+        X = np.concatenate(list(map(Column.encode, columns, given)), axis=1)
+        return X, self if columns == self.columns else Schema(columns)
 
     def closed(self) -> Schema:
         """Sort the categories and give up spare places: the schema of a table that is there in full."""
@@ -170,7 +186,7 @@ class Schema:
 
     def _arranged(self, table: Table) -> list[Any]:
         """Give the table's columns in the schema's order."""
-        names = [column.name for column in self.columns]
+        names = list(self.names)
         given = dict(zip(table.names, table.columns, strict=True))
         if table.positional and not self.positional:
             raise ValueError(
@@ -201,15 +217,49 @@ class Schema:
         return encoded
 
 
-def encoded(contexts: Any, schema: Schema | None) -> tuple[Matrix, Schema]:
-    """Encode contexts as (n, width), by a schema that learns their categories or by one inferred from them.
+@dataclass(frozen=True)
+class Rows:
+    """One context or a batch of them, on its way into a policy."""
 
-    Examples
-    --------
-    >>> X, schema = encoded([{"age": 41}, {"age": None}], None)
-    >>> schema.features, X.ravel()
-    (('age',), array([41., nan]))
-    """
-    table = read(contexts)
-    schema = Schema.infer(table) if schema is None else schema.extended(table)
-    return schema.encode(table), schema
+    X: Matrix
+    """(n, P) floats."""
+    schema: Schema
+    """The schema that made them; it knows all their categories."""
+    single: bool
+    """Whether it was one context."""
+    contexts: Sequence[Any]
+    """As a log keeps them: plain JSON values, or the floats where these were given."""
+
+    @classmethod
+    def of(cls, contexts: Any, schema: Schema | None, *, single: bool | None = None) -> Self:
+        """Encode contexts by a schema, or by one inferred from them.
+
+        ``single`` is whether one context must be given, or a batch; None where either will do.
+
+        Examples
+        --------
+        >>> rows = Rows.of([{"age": 41}, {"age": None}], None)
+        >>> rows.schema.features, rows.X.ravel(), rows.contexts
+        (('age',), array([41., nan]), [{'age': 41}, {'age': None}])
+        """
+        if (
+            schema is not None
+            and schema._fast
+            and isinstance(contexts, np.ndarray)
+            and contexts.dtype.kind == "f"
+        ):
+            X = schema._checked(contexts)
+            rows = cls(X, schema, contexts.ndim == 1, X)  # type: ignore[arg-type]
+        else:
+            table = read(contexts)
+            X, schema = (schema or Schema.infer(table)).learn(table)
+            rows = cls(X, schema, table.single, plain_rows(table))
+        if rows.single and single is False:
+            raise ValueError("contexts must be a batch, got a single context; use decide")
+        if not rows.single and single:
+            raise ValueError(f"context must be a single one, got a batch of {len(rows.X)}; use decide_batch")
+        return rows
+
+    def part(self, which: slice) -> Self:
+        """Keep some rows."""
+        return replace(self, X=self.X[which], contexts=self.contexts[which])

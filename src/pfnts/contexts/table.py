@@ -14,6 +14,8 @@ from pfnts.contexts.values import plain_value, shown
 
 _ARRAYS = "fiub"
 """Kinds of numpy arrays that stay arrays; all other columns become lists."""
+_LARGE = 1e300
+"""Numbers below this size are neither missing nor infinite."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,6 @@ class Table:
     written: bool = False
     """Whether texts stand for values of any kind, as in a CSV file."""
 
-    def __post_init__(self) -> None:
-        if len(set(self.names)) != len(self.names):
-            repeated = sorted({name for name in self.names if self.names.count(name) > 1})
-            raise ValueError(f"context columns must have distinct names, {repeated} are not; rename them")
-
     @classmethod
     def of(cls, columns: Mapping[Any, Sequence[Any]], *, written: bool = False) -> Table:
         """Make a table of columns in memory: names to lists or arrays of one length."""
@@ -55,7 +52,7 @@ class Table:
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns must all have one length, got {lengths}")
         n_rows = next(iter(lengths.values()), 0)
-        return cls(tuple(map(str, columns)), values, n_rows, written=written)
+        return cls(_distinct(columns), values, n_rows, written=written)
 
     def __getitem__(self, name: str) -> Any:
         """Give the values of one column."""
@@ -101,11 +98,12 @@ def read(contexts: Any) -> Table:
     if isinstance(contexts, np.ndarray):
         return _from_array(contexts)
     if isinstance(contexts, Mapping):
-        return _from_mappings([contexts], single=True)
+        names = tuple(contexts) if all(type(name) is str for name in contexts) else _distinct(contexts)
+        return Table(names, tuple([value] for value in contexts.values()), 1, single=True)
     if isinstance(contexts, Sequence) and not isinstance(contexts, str | bytes | bytearray):
         return _from_sequence(contexts)
     if (named := _named_row(contexts)) is not None:
-        return _from_mappings([named], single=True)
+        return read(named)
     if hasattr(contexts, "detach"):  # a tensor, perhaps on another device or with gradients
         tensor = contexts.detach().cpu()
         return _from_array((tensor.double() if tensor.is_floating_point() else tensor).numpy())
@@ -153,7 +151,7 @@ def plain_rows(contexts: Any) -> list[dict[str, Any] | list[Any]]:
     [{'price': 2.0}, {'price': None}]
     """
     table = read(contexts)
-    columns = _plain_columns(table)
+    columns = [_plain_column(*named) for named in zip(table.names, table.columns, strict=True)]
     rows = zip(*columns, strict=True) if columns else [()] * table.n_rows
     if table.positional:
         return [list(row) for row in rows]
@@ -169,18 +167,19 @@ def compact(contexts: Any) -> Table:
     (array([2. , 3.5]),)
     """
     table = read(contexts)
-    return replace(table, columns=tuple(map(_packed, _plain_columns(table))))
+    return replace(table, columns=tuple(map(_packed, map(_plain_column, table.names, table.columns))))
 
 
-def _plain_columns(table: Table) -> list[list[Any]]:
-    columns = []
-    for name, column in zip(table.names, table.columns, strict=True):
-        try:
-            values = column.tolist() if isinstance(column, np.ndarray) else column
-            columns.append([plain_value(value) for value in values])
-        except ValueError as error:
-            raise ValueError(f"context column {name!r} {error}") from None
-    return columns
+def _plain_column(name: str, values: Any) -> list[Any]:
+    try:
+        return [
+            value
+            if type(value) in (str, bool) or (type(value) in (float, int) and abs(value) < _LARGE)
+            else plain_value(value)
+            for value in (values.tolist() if isinstance(values, np.ndarray) else values)
+        ]
+    except ValueError as error:
+        raise ValueError(f"context column {name!r} {error}") from None
 
 
 def _packed(values: list[Any]) -> Any:
@@ -216,7 +215,7 @@ def _from_array(array: NDArray[Any]) -> Table:
 def _from_sequence(values: Sequence[Any]) -> Table:
     first = values[0] if len(values) else None
     if isinstance(first, Mapping) or _named_row(first) is not None:
-        return _from_mappings([_named_row(row) or row for row in values], single=False)
+        return _from_mappings([_named_row(row) or row for row in values])
     if isinstance(first, list | tuple) or (isinstance(first, np.ndarray) and first.ndim):
         for i, row in enumerate(values):
             if not isinstance(row, np.ndarray | list | tuple) or len(row) != len(first):
@@ -242,7 +241,16 @@ def _named_row(row: Any) -> dict[Any, Any] | None:
     return dict(zip(row.index, row.to_list(), strict=True))
 
 
-def _from_mappings(rows: Sequence[Any], *, single: bool) -> Table:
+def _distinct(names: Iterable[Any]) -> tuple[str, ...]:
+    """Names as texts; two that are the same text are an error."""
+    texts = tuple(map(str, names))
+    repeated = sorted({name for name in texts if texts.count(name) > 1})
+    if repeated:
+        raise ValueError(f"context columns must have distinct names, {repeated} are not; rename them")
+    return texts
+
+
+def _from_mappings(rows: Sequence[Any]) -> Table:
     keys = rows[0].keys()
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping) or row.keys() != keys:
@@ -251,7 +259,7 @@ def _from_mappings(rows: Sequence[Any], *, single: bool) -> Table:
                 "give None for a missing value"
             )
     columns = tuple([row[key] for row in rows] for key in keys)
-    return Table(tuple(map(str, keys)), columns, len(rows), single=single)
+    return Table(_distinct(keys), columns, len(rows))
 
 
 def _from_frame(contexts: Any) -> Table:
@@ -272,4 +280,4 @@ def _from_frame(contexts: Any) -> Table:
         # With nulls, an array would turn integers and booleans into floats or objects.
         whole = (series.dtype.is_integer() or series.dtype == nw.Boolean) and not series.null_count()
         columns.append(_values(series.to_numpy()) if whole or series.dtype.is_float() else series.to_list())
-    return Table(tuple(map(str, names)), tuple(columns), len(frame), nominal=frozenset(nominal))
+    return Table(_distinct(names), tuple(columns), len(frame), nominal=frozenset(nominal))

@@ -20,6 +20,8 @@ READABLE = "a number, a boolean, a text or a date"
 
 _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _BOOLEANS = (bool, np.bool_)
+_PLAIN = (float, int, bool)
+"""Types of numbers that JSON knows."""
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
 _WHOLE_FLOAT = re.compile(r"(?:0|-?[1-9]\d*)\.0")
 _REMEDIES: tuple[tuple[tuple[type, ...], str], ...] = (
@@ -77,7 +79,7 @@ def number(value: Any) -> float | None:
     if isinstance(value, str):
         read = numbers([value])
         return None if read is None else read[0]
-    if not (_is_number(value) or isinstance(value, _BOOLEANS)):
+    if type(value) not in _PLAIN and not (_is_number(value) or isinstance(value, _BOOLEANS)):
         return None
     try:
         return float(value)

@@ -18,6 +18,7 @@ Context: TypeAlias = dict[str, Any] | list[Any] | NDArray[np.float64]
 """One context as plain JSON values, by name or by position; or a row of floats. Features of arms likewise."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Shares(Mapping[Label, float]):
     """Propensities by label, in eight bytes each: a log has those of all arms in every decision.
 
@@ -27,27 +28,27 @@ class Shares(Mapping[Label, float]):
     {'a': 0.25, 'b': 0.75}
     """
 
-    def __init__(self, labels: tuple[Label, ...], shares: NDArray[np.float64]) -> None:
-        self._labels, self._shares = labels, shares.copy()
+    labels: tuple[Label, ...]
+    shares: NDArray[np.float64]
 
     def __getitem__(self, label: Label) -> float:
         try:
-            return float(self._shares[self._labels.index(label)])
+            return float(self.shares[self.labels.index(label)])
         except ValueError:
             raise KeyError(label) from None
 
     def __iter__(self) -> Iterator[Label]:
-        return iter(self._labels)
+        return iter(self.labels)
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self.labels)
 
     def __repr__(self) -> str:
         return repr(dict(self))
 
     def items(self) -> Any:
         """Label and propensity of each arm."""
-        return dict(zip(self._labels, self._shares.tolist(), strict=True)).items()
+        return dict(zip(self.labels, self.shares.tolist(), strict=True)).items()
 
 
 @dataclass(frozen=True)

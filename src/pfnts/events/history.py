@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts import Schema, compact, read
-from pfnts.contexts.schema import encoded
 from pfnts.contexts.values import shown
 from pfnts.events.actions import CANDIDATE, ActionSet
 from pfnts.events.event import (
@@ -105,34 +104,12 @@ class History:
         self.actions = self._actions()
         """The arms that are there now."""
         self._decisions: dict[str, _Made] = {}
-        self._contexts = np.empty((0, 0))
-        self._features = np.empty((0, 0))
-        self._arms = np.empty(0, dtype=np.int64)
-        self._rewards = np.empty(0)
-
-    @property
-    def contexts(self) -> Matrix:
-        """(n, P) encoded contexts."""
-        return self._contexts[: self.size]
-
-    @property
-    def features(self) -> Matrix:
-        """(n, A) features of the arms pulled, or candidates."""
-        return self._features[: self.size]
-
-    @property
-    def arms(self) -> NDArray[np.int64]:
-        """(n,) numbers of the arms pulled; `CANDIDATE` where it was one."""
-        return self._arms[: self.size]
-
-    @property
-    def rewards(self) -> Vector:
-        """(n,) rewards."""
-        return self._rewards[: self.size]
-
-    def rows(self, which: slice | NDArray[np.int64]) -> Matrix:
-        """Contexts and features of some rows, (m, P + A)."""
-        return np.concatenate([self.contexts[which], self.features[which]], axis=1)
+        # With room for more rows; what follows are views of the first ones.
+        self._room = np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0)
+        self.rows, self.arms, self.rewards = self._room
+        """Contexts and features (n, P + A), numbers of the arms pulled (n,), and rewards (n,)."""
+        self.contexts, self.features = self.rows, self.rows
+        """(n, P) encoded contexts, and (n, A) features of the arms pulled, or candidates."""
 
     def candidates(self, features: Any) -> ActionSet:
         """Encode what a decision brings along: a list of features, or a table with one row for each."""
@@ -189,7 +166,8 @@ class History:
     def encode_features(self, features: Any) -> tuple[Matrix, Schema]:
         """Encode the features (K, A) of arms or candidates by the schema so far; nothing changes."""
         try:
-            return encoded(features, self.arm_schema)
+            table = read(features)
+            return (self.arm_schema or Schema.infer(table)).learn(table)
         except ValueError as error:
             # The rules are those of contexts, and so are their words.
             words = str(error).replace("context must", "features must").replace("context", "feature")
@@ -272,7 +250,8 @@ class History:
         """Row, features and number of the arm of an event; the schemas learn its categories."""
         known = event.encoded
         if known is None:
-            [row], schema = encoded(event.context, self.schema)
+            table = read(event.context)
+            [row], schema = (self.schema or Schema.infer(table)).learn(table)
             known = Encoded(row, schema)
         self.schema = known.schema
         brought = event.candidates if isinstance(event, Decided) else event.features
@@ -291,16 +270,21 @@ class History:
         return ActionSet(self.live, self.arm_features[list(self.live)], labels)
 
     def _append(self, row: Vector, features: Vector, arm: int, reward: float) -> None:
-        if self.size == len(self._rewards):
-            room = max(64, 2 * self.size)
-            self._contexts = _grown(self._contexts, (room, len(row)))
-            self._features = _grown(self._features, (room, len(features)))
-            self._arms, self._rewards = _grown(self._arms, (room,)), _grown(self._rewards, (room,))
-        self._contexts[self.size], self._features[self.size] = row, features
-        self._arms[self.size], self._rewards[self.size] = arm, reward
+        n, width = self.size, len(row)
+        if n == len(self._room[2]):
+            room, columns = max(64, 2 * n), width + len(features)
+            self._room = (
+                _grown(self.rows, (room, columns)),
+                _grown(self.arms, (room,)),
+                _grown(self.rewards, (room,)),
+            )
+        rows, arms, rewards = self._room
+        rows[n, :width], rows[n, width:], arms[n], rewards[n] = row, features, arm, reward
         if arm != CANDIDATE:
             self.rewarded[arm] += 1
-        self.size += 1
+        self.size = n + 1
+        self.rows, self.arms, self.rewards = rows[: n + 1], arms[: n + 1], rewards[: n + 1]
+        self.contexts, self.features = self.rows[:, :width], self.rows[:, width:]
 
 
 def _grown(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

@@ -199,7 +199,7 @@ def value_table(found: Sequence[PolicyValue]) -> Table:
         for value in found
     ]
     header = ("policy", "SNIPS", "SNIPS on average", "DR")
-    return _table("Estimated value of a round, 95 % interval", header, rows)
+    return Table.of("Estimated value of a round, 95 % interval", header, rows)
 
 
 def weight_table(found: Sequence[PolicyValue]) -> Table:
@@ -216,7 +216,7 @@ def weight_table(found: Sequence[PolicyValue]) -> Table:
         for value in found
     ]
     header = ("policy", "person as", "matches", "effective rounds", "max weight", "seconds")
-    return _table("What the estimates rest on", header, rows, words=2)
+    return Table.of("What the estimates rest on", header, rows, words=2)
 
 
 def action_table(log: Log) -> Table:
@@ -231,7 +231,7 @@ def action_table(log: Log) -> Table:
             rows.append((str(arm), f"{mine.sum():,}", chance, readable(rate.value, *rate.interval(0.95))))
     groups = "" if log.clusters is None else f" of {log.n_groups:,} people"
     caption = f"{log.rounds:,} rounds{groups}, mean reward {readable(float(log.rewards.mean()))}"
-    return _table(caption, ("action", "rounds", "logged with probability", "mean reward"), rows)
+    return Table.of(caption, ("action", "rounds", "logged with probability", "mean reward"), rows)
 
 
 def in_words(spread: Bootstrap, *, signed: bool = False) -> str:
@@ -301,7 +301,7 @@ def lead_table(found: Sequence[PolicyValue]) -> Table:
         for gap in all_gaps(found, estimator)
     ]
     header = ("policy", "when", "estimator", "over", "lead", "so it is")
-    return _table("Leads", header, rows, words=4)
+    return Table.of("Leads", header, rows, words=4)
 
 
 def _settled(difference: Bootstrap) -> str:
@@ -318,18 +318,6 @@ def _weights(value: PolicyValue, style: int) -> Bars:
         for height, count, low, high in zip(heights, counts, edges[:-1], edges[1:], strict=True)
     )
     return Bars(value.policy.label, style, bars, ("0", f"{bound:.2f}"))
-
-
-def _table(caption: str, header: tuple[str, ...], rows: Sequence[Sequence[str]], *, words: int = 1) -> Table:
-    cells = tuple(tuple(Cell(text, _leading_number(text)) for text in row) for row in rows)
-    return Table(caption, header, cells, text_columns=words)
-
-
-def _leading_number(text: str) -> float | None:
-    try:
-        return float(text.split(" ")[0].replace(",", ""))
-    except ValueError:
-        return None
 
 
 def _reach(spread: Bootstrap) -> float:

@@ -108,7 +108,9 @@ class PolicySpec:
         own = dict(self.options)
         if "device" in own:
             return str(own["device"])
-        return asked if asked == "cpu" or _has_devices(self) else "cpu"
+        if asked == "cpu" or (backbone := _backbone(self)) is None:
+            return "cpu"
+        return asked if "device" in inspect.signature(type(backbone)).parameters else "cpu"
 
     @property
     def judges_features(self) -> bool:
@@ -127,7 +129,8 @@ class PolicySpec:
 
     def backbone(self) -> str | None:
         """Name the backbone behind the policy, and its weights where it can tell them apart."""
-        return _backbone(self)
+        backbone = _backbone(self)
+        return None if backbone is None else backbone_name(backbone)
 
     def settings(self) -> dict[str, Any]:
         """All settings of the policy, defaults filled in, as plain JSON values.
@@ -167,41 +170,31 @@ def backbone_name(backbone: Backbone) -> str:
 
 
 @cache
-def _backbone(spec: PolicySpec) -> str | None:
-    backbone = _loaded_backbone(spec)
-    return None if backbone is None else backbone_name(backbone)
-
-
-@cache
-def _has_devices(spec: PolicySpec) -> bool:
-    backbone = _loaded_backbone(spec)
-    return backbone is not None and "device" in inspect.signature(type(backbone)).parameters
-
-
-@cache
 def _left_to_the_backbone(spec: PolicySpec) -> dict[str, Any]:
     """What PFN-TS chooses by its backbone where nothing is said."""
-    backbone, said = _loaded_backbone(spec), dict(spec.options)
+    backbone, said = _backbone(spec), dict(spec.options)
     if backbone is None or policy_class(spec.name) is not PFNTS:
         return {}
     estimator = posterior.load(str(said["estimator"])) if "estimator" in said else default_estimator(backbone)
     return {"estimator": estimator, "exploration": default_exploration(estimator, backbone)}
 
 
-def _loaded_backbone(spec: PolicySpec) -> Backbone | None:
+def _backbone(spec: PolicySpec) -> Backbone | None:
     given = _backbone_given(spec)
-    return None if given is None else backbones.load(given)
+    return None if given is None else _load(given)
 
 
 @cache
+def _load(given: str | Backbone) -> Backbone:
+    return backbones.load(given)
+
+
 def _backbone_given(spec: PolicySpec) -> str | Backbone | None:
     if spec.path is not None:
         return None
     # A default is nowhere in the options, so the policy's class is asked for it.
     parameter = inspect.signature(policy_class(spec.name)).parameters.get("backbone")
-    if parameter is None:
-        return None
-    given = dict(spec.options).get("backbone", parameter.default)
+    given = None if parameter is None else dict(spec.options).get("backbone", parameter.default)
     return given if isinstance(given, str | Backbone) else None
 
 

@@ -98,10 +98,8 @@ def ips(log: Log, propensities: Matrix) -> Estimate:
 
     Parameters
     ----------
-    log
-        What was done.
-    propensities
-        (T, K) probabilities of the policy, in the order of ``log.arms``.
+    log, propensities
+        See `weights`.
     """
     w = weights(log, propensities)
     return Estimate("ips", w * log.rewards, np.ones(log.rounds), log.groups)
@@ -112,10 +110,8 @@ def snips(log: Log, propensities: Matrix) -> Estimate:
 
     Parameters
     ----------
-    log
-        What was done.
-    propensities
-        (T, K) probabilities of the policy, in the order of ``log.arms``.
+    log, propensities
+        See `weights`.
 
     Examples
     --------
@@ -136,10 +132,8 @@ def dm(log: Log, propensities: Matrix, *, predictions: Matrix | None = None) -> 
 
     Parameters
     ----------
-    log
-        What was done.
-    propensities
-        (T, K) probabilities of the policy, in the order of ``log.arms``.
+    log, propensities
+        See `weights`.
     predictions
         (T, K) rewards that an outcome model predicts; `cross_fitted` ridge regressions when left out.
     """
@@ -152,10 +146,8 @@ def dr(log: Log, propensities: Matrix, *, predictions: Matrix | None = None) -> 
 
     Parameters
     ----------
-    log
-        What was done.
-    propensities
-        (T, K) probabilities of the policy, in the order of ``log.arms``.
+    log, propensities
+        See `weights`.
     predictions
         (T, K) rewards that an outcome model predicts; `cross_fitted` ridge regressions when left out.
 
@@ -210,10 +202,8 @@ def weight_diagnostics(log: Log, propensities: Matrix) -> WeightDiagnostics:
 
     Parameters
     ----------
-    log
-        What was done.
-    propensities
-        (T, K) probabilities of the policy, in the order of ``log.arms``.
+    log, propensities
+        See `weights`.
     """
     w = weights(log, propensities)
     size = effective_sample_size(w)

@@ -1,5 +1,6 @@
 """Policies: decide, update, and a posterior where they have one."""
 
+from pfnts.arms.memory import Memory
 from pfnts.policies.base import Policy
 from pfnts.policies.context_free import ContextFreeTS
 from pfnts.policies.decision import Choices, Decision
@@ -8,7 +9,6 @@ from pfnts.policies.explanation import Explanation
 from pfnts.policies.lin_ts import LinTS
 from pfnts.policies.lin_ucb import LinUCB
 from pfnts.policies.lin_ucb_features import LinUCBFeatures
-from pfnts.policies.memory import Memory
 from pfnts.policies.pfn_ts import PFNTS
 from pfnts.policies.registry import make, names
 from pfnts.policies.rewards import Rewards

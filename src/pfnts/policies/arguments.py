@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from pfnts.contexts import plain
@@ -66,19 +64,20 @@ def check_label(label: Any) -> Label:
     return label
 
 
-@contextmanager
-def restored_on_error(rng: Any) -> Iterator[None]:
-    """Put a generator back to where it was if anything fails; anything but a generator is an error."""
-    if not isinstance(rng, Generator):
-        raise TypeError(
-            f"rng must be a numpy.random.Generator, got {rng!r}; numpy.random.default_rng(0) is one"
+def check_number(name: str, value: float, *, positive: bool = False) -> float:
+    """Return a finite number from 0 on, or above it, or raise an error."""
+    if not (value > 0 if positive else value >= 0) or not np.isfinite(value):
+        raise ValueError(
+            f"{name} must be a {'positive number' if positive else 'number from 0 on'}, got {value}"
         )
-    before = rng.bit_generator.state
-    try:
-        yield
-    except BaseException:
-        rng.bit_generator.state = before
-        raise
+    return float(value)
+
+
+def check_count(name: str, value: int) -> int:
+    """Return a positive integer, or raise an error."""
+    if value != int(value) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    return int(value)
 
 
 def check_id(id: str | None, history: History) -> str | None:

@@ -6,31 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.random import Generator
-from numpy.typing import ArrayLike
 
 from pfnts.contexts import Schema, plain
+from pfnts.contexts.schema import Rows
 from pfnts.contexts.values import shown
-from pfnts.events import ArmAdded, ArmRemoved, Decided, Label, Rewarded
+from pfnts.events import ArmAdded, ArmRemoved, Label, Rewarded
 from pfnts.policies.arguments import (
     Arms,
     check_arms,
-    check_eligible,
     check_features,
-    check_id,
     check_label,
     check_reward,
     listed,
-    restored_on_error,
 )
 from pfnts.policies.deciding import Decider
 from pfnts.policies.decision import Decision
 from pfnts.policies.explaining import explanation
 from pfnts.policies.explanation import Explanation
 from pfnts.policies.importing import Columns, imported_rows
-from pfnts.policies.observing import observed_arms, observed_candidates
+from pfnts.policies.observing import observed
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.policies.rows import Rows
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import AnyPosterior
 
@@ -84,6 +79,7 @@ class Policy(Decider):
             features=check_features(arms, taken=self.judges_features, policy=type(self).__name__),
             arm_schema=arm_schema,
         )
+        self._rule_alone = not self._traffic.divided
 
     @property
     def n_arms(self) -> int:
@@ -109,82 +105,6 @@ class Policy(Decider):
         history = self._fold()
         name, events = type(self).__name__, len(self._events)
         return f"{name}(arms={list(self.arms)}, {events} events, {history.size} rewards)"
-
-    def decide(
-        self,
-        context: Any,
-        *,
-        rng: Generator,
-        eligible: ArrayLike | None = None,
-        id: str | None = None,
-        candidates: Any = None,
-    ) -> Decision:
-        """Choose an arm for one context.
-
-        Parameters
-        ----------
-        context
-            A numpy row, a mapping, a list of values, a pandas or polars row.
-        rng
-            Source of the draws.
-        eligible
-            Mask (K,) of the arms that may be chosen; all of them when not given.
-        id
-            Names the decision, for its reward; its number in the log when not given.
-        candidates
-            Features of what may be chosen this time instead of the policy's arms: a list of mappings or rows,
-            or a table. The answer is a position among them.
-        """
-        with self._lock, restored_on_error(rng):
-            decision, event = self.propose(context, rng=rng, eligible=eligible, id=id, candidates=candidates)
-            self._events.append(event)
-            return decision
-
-    def propose(
-        self,
-        context: Any,
-        *,
-        rng: Generator,
-        eligible: ArrayLike | None = None,
-        id: str | None = None,
-        candidates: Any = None,
-    ) -> tuple[Decision, Decided]:
-        """Choose an arm as `decide` does, without writing it down: the decision, and the event for the log.
-
-        For those who must store the event before they act on it; `append` it then.
-        """
-        with self._lock, restored_on_error(rng):
-            history = self._fold()
-            rows = Rows.of(context, history.schema, single=True)
-            if id is not None:
-                check_id(id, history)
-            arms = self._actions(candidates)
-            masks = check_eligible(eligible, arms.labels, 1)
-            [decision], [event] = self._decide(rows, arms, masks, rng=rng, id=id)
-            return decision, event
-
-    def decide_batch(
-        self, contexts: Any, *, rng: Generator, eligible: ArrayLike | None = None
-    ) -> list[Decision]:
-        """Choose an arm for each of many contexts, as one call of `decide` after the other would.
-
-        Parameters
-        ----------
-        contexts
-            A numpy matrix, a frame, a list of mappings or rows.
-        rng
-            Source of the draws.
-        eligible
-            Mask (K,) of the arms that may be chosen, or (n, K).
-        """
-        with self._lock, restored_on_error(rng):
-            rows, arms = Rows.of(contexts, self._fold().schema, single=False), self._actions(None)
-            masks = check_eligible(eligible, arms.labels, len(rows.X))
-            if self._rewards.budget is not None:
-                return self._decide_in_turn(rows, arms, masks, rng=rng)
-            decisions, events = self._decide(rows, arms, masks, rng=rng)
-            self._events += events  # all or none: a list is extended in one step
-            return decisions
 
     def update(
         self, context: Any, *, reward: Any, arm: Any = None, features: Any = None
@@ -214,10 +134,10 @@ class Policy(Decider):
             rows = Rows.of(context, self._fold().schema)
             if features is None:
                 labels = [self._label(one) for one in ([arm] if rows.single else listed("arm", arm))]
-                events = observed_arms(rows, labels, reward, self._rewards)
+                events = observed(rows, labels, reward, self._rewards)
             elif arm is None:
                 chosen = self._actions([features] if rows.single else features)
-                events = observed_candidates(rows, chosen, reward, self._rewards)
+                events = observed(rows, chosen, reward, self._rewards)
             else:
                 raise ValueError(
                     f"arm and features must not both be given, got {arm!r} and {shown(features)}"

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.arms.memory import Memory
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies import rules
 from pfnts.policies.bart import BartFit, BartSettings, Scale
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
-from pfnts.policies.memory import Memory
 from pfnts.policies.refitting import REFITTED, Arms, RefittingPolicy
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior, RewardDistribution

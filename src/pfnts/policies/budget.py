@@ -1,12 +1,61 @@
-"""A budget over many decisions: which arms it still allows, and what a unit of it is worth."""
+"""What arms cost and how much may be spent: arms that a budget allows, and what a unit of it is worth."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 import numpy as np
 
+from pfnts.events import ActionSet, History
 from pfnts.policies.decision import Mask, Matrix, Vector
+from pfnts.policies.rewards import Rewards
 
 _HALVINGS = 50
+_SAMPLED = 128
+"""Contexts of the history at which the price of a budget is worked out."""
+
+
+def arm_costs(rewards: Rewards, arms: ActionSet) -> Vector:
+    """Cost (K,) of each arm of a decision."""
+    if arms.candidates is not None:
+        raise ValueError("candidates must not be given where arms have costs: a candidate has no label")
+    return rewards.costs(arms.labels)
+
+
+def within_budget(rewards: Rewards, history: History, arms: ActionSet, eligible: Mask) -> Mask:
+    """Those of the eligible arms (q, K) that the budget allows; the cheapest where it allows none."""
+    left, rounds = _left(rewards, history)
+    costs = arm_costs(rewards, arms)
+    found = eligible & affordable(costs, left=left, rounds=rounds)
+    cheapest = eligible & (costs == np.where(eligible, costs, np.inf).min(axis=1, keepdims=True))
+    return np.where(found.any(axis=1, keepdims=True), found, cheapest)
+
+
+class BudgetPrice:
+    """Price of a unit of a budget: that at which the arms that look best cost what may be spent in a round.
+
+    They are compared at contexts of the history, whose mean rewards are asked for when they may have changed.
+
+    Parameters
+    ----------
+    rewards
+        Costs and budget.
+    """
+
+    def __init__(self, rewards: Rewards) -> None:
+        self._rewards = rewards
+        self._sampled: tuple[Hashable, Matrix] | None = None  # means at some contexts, by what they depend on
+
+    def of(
+        self, costs: Vector, history: History, *, version: Hashable, means_at: Callable[[Matrix], Matrix]
+    ) -> float:
+        """Price for arms of these costs (K,); ``means_at`` gives mean rewards (n, K) as of a ``version``."""
+        seen = 1 << (history.size.bit_length() - 1)  # seldom others, so that the model is seldom asked
+        if self._sampled is None or self._sampled[0] != (seen, version):
+            some = np.unique(np.arange(_SAMPLED) * seen // _SAMPLED)
+            self._sampled = (seen, version), means_at(history.contexts[some])
+        left, rounds = _left(self._rewards, history)
+        return price(self._sampled[1] - costs, costs, per_round=max(left, 0.0) / rounds)
 
 
 def affordable(costs: Vector, *, left: float, rounds: int) -> Mask:
@@ -57,3 +106,11 @@ def price(values: Matrix, costs: Vector, *, per_round: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if spent(middle) > per_round else (low, middle)
     return high
+
+
+def _left(rewards: Rewards, history: History) -> tuple[float, int]:
+    """What is left of the budget, which follows from the decisions in the log, and for how many of them."""
+    assert rewards.budget is not None
+    total, rounds = rewards.budget
+    spent = float(history.decided @ rewards.costs(history.labels))
+    return total - spent, max(1, rounds - int(history.decided.sum()))

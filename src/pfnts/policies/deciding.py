@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from pfnts.contexts.schema import Rows
 from pfnts.contexts.values import shown
 from pfnts.events import ActionSet, Decided, Event, Label, Observed, Rewarded
 from pfnts.events.event import Encoded, Shares
-from pfnts.policies.arguments import check_eligible, check_reward, restored_on_error
+from pfnts.policies.arguments import check_eligible, check_id, check_reward
+from pfnts.policies.budget import within_budget
 from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason, Vector
 from pfnts.policies.fold import EventFold
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.policies.pricing import within_budget
 from pfnts.policies.rewards import REWARDS, Rewards
-from pfnts.policies.rows import Rows
 from pfnts.policies.rules import thompson
+from pfnts.policies.shares import UNIFORMS, settle
 from pfnts.policies.traffic import Traffic
-from pfnts.policies.warmup import UNIFORMS, settle
 from pfnts.posterior import AnyPosterior
 
 
 class Decider(EventFold):
     """Takes decisions from what follows from its log; a subclass says which arm it would choose.
 
-    Nothing here changes anything but the generator, except `play`, which learns as well.
+    `decide`, `decide_batch` and `play` append to the log; all else changes nothing but the generator.
     """
 
     name: ClassVar[str]
@@ -39,6 +40,8 @@ class Decider(EventFold):
 
     _prefetched: PrefetchCache[Any] | None = None
     _rewards: Rewards = REWARDS
+    _rule_alone: bool
+    """Whether, past warm-up, all decisions are the policy's own rule's."""
 
     @property
     def arms(self) -> tuple[Label, ...]:
@@ -102,6 +105,180 @@ class Decider(EventFold):
 
     # One way to decide.
 
+    def decide(
+        self,
+        context: Any,
+        *,
+        rng: Generator,
+        eligible: ArrayLike | None = None,
+        id: str | None = None,
+        candidates: Any = None,
+    ) -> Decision:
+        """Choose an arm for one context.
+
+        Parameters
+        ----------
+        context
+            A numpy row, a mapping, a list of values, a pandas or polars row.
+        rng
+            Source of the draws.
+        eligible
+            Mask (K,) of the arms that may be chosen; all of them when not given.
+        id
+            Names the decision, for its reward; its number in the log when not given.
+        candidates
+            Features of what may be chosen this time instead of the policy's arms: a list of mappings or rows,
+            or a table. The answer is a position among them.
+        """
+        with self._lock, restored_on_error(rng):
+            [decision], [event] = self._decide(
+                context, rng=rng, single=True, eligible=eligible, id=id, candidates=candidates
+            )
+            self._events.append(event)
+            return decision
+
+    def propose(self, context: Any, *, rng: Generator, **options: Any) -> tuple[Decision, Decided]:
+        """Choose an arm as `decide` does, without writing it down: the decision, and the event for the log.
+
+        For those who must store the event before they act on it; `append` it then.
+        """
+        with self._lock, restored_on_error(rng):
+            [decision], [event] = self._decide(context, rng=rng, single=True, **options)
+            return decision, event
+
+    def decide_batch(
+        self, contexts: Any, *, rng: Generator, eligible: ArrayLike | None = None
+    ) -> list[Decision]:
+        """Choose an arm for each of many contexts, as one call of `decide` after the other would.
+
+        Parameters
+        ----------
+        contexts
+            A numpy matrix, a frame, a list of mappings or rows.
+        rng
+            Source of the draws.
+        eligible
+            Mask (K,) of the arms that may be chosen, or (n, K).
+        """
+        with self._lock, restored_on_error(rng):
+            if self._rewards.budget is not None:
+                return self._decide_in_turn(contexts, eligible, rng=rng)
+            decisions, events = self._decide(contexts, rng=rng, single=False, eligible=eligible)
+            self._events += events  # all or none: a list is extended in one step
+            return decisions
+
+    def _decide(
+        self,
+        contexts: Any,
+        *,
+        rng: Generator,
+        single: bool,
+        eligible: ArrayLike | None = None,
+        id: str | None = None,
+        candidates: Any = None,
+    ) -> tuple[list[Decision], list[Decided]]:
+        """Choose at one context or at each of a batch; nothing but the generator changes."""
+        history = self._fold()
+        rows = contexts if isinstance(contexts, Rows) else Rows.of(contexts, history.schema, single=single)
+        arms = history.actions if candidates is None and history.live else self._actions(candidates)
+        every = np.ones((len(rows.X), len(arms.numbers)), dtype=np.bool_)
+        masks = every if eligible is None else check_eligible(eligible, arms.labels, len(rows.X))
+        if id is not None:
+            check_id(id, history)
+        if not len(rows.X):
+            return [], []
+        choices, reasons = self._propose(rows.X, arms, masks, rng=rng)
+        events = self._written(rows, arms, masks, choices, reasons, id=id)
+        posterior, shortlist = choices.posterior, choices.shortlist
+        decisions = [
+            Decision(
+                id=event.id,
+                arm=event.arm,
+                index=int(choices.index[i]),
+                propensities=choices.propensities[i],
+                reason=reasons[i],
+                posterior=None if posterior is None or reasons[i] == "warmup" else posterior[i],
+                arms=arms.labels,
+                shortlist=None if shortlist is None else shortlist[i],
+            )
+            for i, event in enumerate(events)
+        ]
+        return decisions, events
+
+    def _propose(
+        self, X: Matrix, arms: ActionSet, eligible: Mask, *, rng: Generator
+    ) -> tuple[Choices, list[Reason]]:
+        """Choose at each row of ``X``, as if each was the next; nothing but the generator changes."""
+        history = self._model(X.shape[1], arms.features.shape[1])
+        if self._rewards.budget is not None:
+            eligible = within_budget(self._rewards, history, arms, eligible)
+        uniforms = rng.random((len(X), UNIFORMS + self._n_uniforms(arms)))
+        cold = self._cold(arms)
+        if self._rule_alone and not cold.any():
+            return self._choose(X, arms, eligible, uniforms[:, UNIFORMS:]), [self.rule] * len(X)
+        warm = eligible & ~cold
+        choices = Choices(np.zeros(len(X), dtype=np.int64), np.zeros(eligible.shape))
+        if warm.any():
+            # Where a row has no warm arm, what the rule says is not asked for; any mask will do.
+            masks = np.where(warm.any(axis=1, keepdims=True), warm, ~cold)
+            choices = self._choose(X, arms, masks, uniforms[:, UNIFORMS:])
+        return settle(
+            choices,
+            eligible,
+            uniforms,
+            reason=self.rule,
+            cold=cold,
+            ahead=history.waiting(arms) if cold.any() else np.zeros(len(arms), dtype=np.int64),
+            traffic=self._traffic_among(arms),
+            arms=arms.labels if arms.candidates is None else [None] * len(arms),
+        )
+
+    def _written(
+        self,
+        rows: Rows,
+        arms: ActionSet,
+        masks: Mask,
+        choices: Choices,
+        reasons: list[Reason],
+        *,
+        id: str | None = None,
+    ) -> list[Decided]:
+        """Write choices down as events."""
+        brought, labels = arms.candidates, arms.labels
+        ids = [id] if id is not None else self._fold().new_ids(len(rows.X))
+        return [
+            Decided(
+                id=ids[i],
+                context=rows.contexts[i],
+                arm=labels[k],
+                propensities=Shares(labels, choices.propensities[i].copy()),
+                reason=reasons[i],
+                eligible=None if masks[i].all() else tuple(np.array(labels, dtype=object)[masks[i]]),
+                candidates=brought,
+                encoded=Encoded(
+                    rows.X[i], rows.schema, None if brought is None else arms.features[k], arms.arm_schema
+                ),
+            )
+            for i, k in enumerate(choices.index[: len(rows.X)].tolist())
+        ]
+
+    def _decide_in_turn(self, contexts: Any, eligible: ArrayLike | None, *, rng: Generator) -> list[Decision]:
+        """Decide at each of many contexts as the log stands then; all or none."""
+        rows = Rows.of(contexts, self._fold().schema, single=False)
+        masks = check_eligible(eligible, self.arms, len(rows.X))
+        before, decisions = len(self._events), []
+        try:
+            for i in range(len(rows.X)):
+                one = slice(i, i + 1)
+                [decision], [event] = self._decide(rows.part(one), rng=rng, single=False, eligible=masks[one])
+                self._events.append(event)
+                decisions.append(decision)
+        except BaseException:
+            del self._events[before:]
+            self._history = None  # it may have folded some of them
+            raise
+        return decisions
+
     def _actions(self, candidates: Any) -> ActionSet:
         """What a decision is among: the policy's arms, or candidates of its own."""
         history = self._fold()
@@ -123,100 +300,6 @@ class Decider(EventFold):
         arms = self._actions(candidates)
         self._model(X.shape[1], arms.features.shape[1])
         return self._posterior(X, arms)
-
-    def _decide(
-        self, rows: Rows, arms: ActionSet, masks: Mask, *, rng: Generator, id: str | None = None
-    ) -> tuple[list[Decision], list[Decided]]:
-        """Choose at every row among the arms of its mask (n, K); nothing but the generator changes."""
-        if not len(rows.X):
-            return [], []
-        choices, reasons = self._propose(rows.X, arms, masks, rng=rng)
-        events = self._decided(rows, arms, choices, reasons, masks, id=id)
-        posterior = choices.posterior
-        decisions = [
-            Decision(
-                id=event.id,
-                arm=event.arm,
-                index=int(choices.index[i]),
-                propensities=choices.propensities[i],
-                reason=reasons[i],
-                posterior=None if reasons[i] == "warmup" or posterior is None else posterior[i],
-                arms=arms.labels,
-                shortlist=None if choices.shortlist is None else choices.shortlist[i],
-            )
-            for i, event in enumerate(events)
-        ]
-        return decisions, events
-
-    def _decide_in_turn(self, rows: Rows, arms: ActionSet, masks: Mask, *, rng: Generator) -> list[Decision]:
-        """Decide row after row, each as the log stands then; all or none."""
-        before, decisions = len(self._events), []
-        try:
-            for i in range(len(rows.X)):
-                one = slice(i, i + 1)
-                [decision], [event] = self._decide(rows.part(one), arms, masks[one], rng=rng)
-                self._events.append(event)
-                decisions.append(decision)
-        except BaseException:
-            del self._events[before:]
-            self._history = None  # it may have folded some of them
-            raise
-        return decisions
-
-    def _decided(
-        self,
-        rows: Rows,
-        arms: ActionSet,
-        choices: Choices,
-        reasons: list[Reason],
-        masks: Mask,
-        *,
-        id: str | None = None,
-    ) -> list[Decided]:
-        """Write choices down as events."""
-        brought, labels = arms.candidates, arms.labels
-        ids = [id] if id is not None else self._fold().new_ids(len(rows.X))
-        return [
-            Decided(
-                id=ids[i],
-                context=rows.contexts[i],
-                arm=labels[k],
-                propensities=Shares(labels, choices.propensities[i]),
-                reason=reasons[i],
-                eligible=None if masks[i].all() else tuple(np.array(labels, dtype=object)[masks[i]]),
-                candidates=brought,
-                encoded=Encoded(
-                    rows.X[i], rows.schema, None if brought is None else arms.features[k], arms.arm_schema
-                ),
-            )
-            for i, k in enumerate(choices.index[: len(rows.X)].tolist())
-        ]
-
-    def _propose(
-        self, X: Matrix, arms: ActionSet, eligible: Mask, *, rng: Generator
-    ) -> tuple[Choices, list[Reason]]:
-        """Choose at each row of ``X``, as if each was the next; nothing but the generator changes."""
-        history = self._model(X.shape[1], arms.features.shape[1])
-        if self._rewards.budget is not None:
-            eligible = within_budget(self._rewards, history, arms, eligible)
-        cold = self._cold(arms)
-        warm = eligible & ~cold
-        uniforms = rng.random((len(X), UNIFORMS + self._n_uniforms(arms)))
-        choices = Choices(np.zeros(len(X), dtype=np.int64), np.zeros(eligible.shape))
-        if warm.any():
-            # Where a row has no warm arm, what the rule says is not asked for; any mask will do.
-            masks = np.where(warm.any(axis=1, keepdims=True), warm, ~cold)
-            choices = self._choose(X, arms, masks, uniforms[:, UNIFORMS:])
-        return settle(
-            choices,
-            eligible,
-            uniforms,
-            reason=self.rule,
-            cold=cold,
-            ahead=history.waiting(arms) if cold.any() else np.zeros(len(arms), dtype=np.int64),
-            traffic=self._traffic_among(arms),
-            arms=arms.labels if arms.candidates is None else [None] * len(arms),
-        )
 
     def play(
         self,
@@ -273,7 +356,7 @@ class Decider(EventFold):
             events: list[Event] = []
             values = [check_reward(rewards[i, chosen[i]], self._rewards) for i in learns[learns < kept]]
             if only is None:
-                made = self._decided(rows.part(slice(kept)), arms, choices, reasons, masks)
+                made = self._written(rows.part(slice(kept)), arms, masks, choices, reasons)
                 for event, value in zip(made, values, strict=True):
                     events += [event, Rewarded(event.id, value)]
             else:
@@ -282,3 +365,18 @@ class Decider(EventFold):
                     events.append(Observed(rows.contexts[i], arms.labels[chosen[i]], value, encoded=known))
             self._events += events
             return chosen[:kept], choices.propensities[:kept]
+
+
+@contextmanager
+def restored_on_error(rng: Any) -> Iterator[None]:
+    """Put a generator back to where it was if anything fails; anything but a generator is an error."""
+    if not isinstance(rng, Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, got {rng!r}; numpy.random.default_rng(0) is one"
+        )
+    before = rng.bit_generator.state
+    try:
+        yield
+    except BaseException:
+        rng.bit_generator.state = before
+        raise

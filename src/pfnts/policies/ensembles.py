@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.policies.arguments import check_count
 from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.leaf_statistics import Indices, LeafStatistics, Trees, grouped
 
@@ -85,7 +86,8 @@ class BoostingSettings:
     """Depth of a tree."""
 
     def __post_init__(self) -> None:
-        check_positive(rounds=self.rounds, max_depth=self.max_depth)
+        check_count("rounds", self.rounds)
+        check_count("max_depth", self.max_depth)
         if not 0 < self.learning_rate <= 1:
             raise ValueError(f"learning_rate must be above 0 and at most 1, got {self.learning_rate}")
 
@@ -144,13 +146,6 @@ def staged_statistics(
     return LeafStatistics(
         count=count, mean=mean, scatter=scatter, offset=offset, scale=scale, penalty=penalty, boosted=True
     )
-
-
-def check_positive(**counts: int) -> None:
-    """Complain about counts that are no positive integers."""
-    for name, count in counts.items():
-        if count != int(count) or count < 1:
-            raise ValueError(f"{name} must be a positive integer, got {count!r}")
 
 
 def _forest(X: NDArray[np.float32], y: Vector, *, n_trees: int, min_leaf: int, seed: int) -> list[Any]:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.contexts import Schema, plain, read
+from pfnts.contexts.schema import Rows
 from pfnts.events import Decided, Event, History, Observed, Rewarded
 from pfnts.events.event import Context
 from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.explanation import ArmReasons, ColumnEffect, Explanation, SimilarRow
 from pfnts.policies.neighbours import comparable, squared_distances
-from pfnts.policies.rows import Rows
 from pfnts.posterior import AnyPosterior
 from pfnts.posterior.base import check_level
 

@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pfnts.arms.memory import Memory
 from pfnts.contexts import Schema
 from pfnts.events import Label
+from pfnts.policies.arguments import check_count, check_number
 from pfnts.policies.decision import Matrix, Vector
-from pfnts.policies.ensembles import BoostingSettings, Ensemble, check_positive, fit_boosted, fit_forest
+from pfnts.policies.ensembles import BoostingSettings, Ensemble, fit_boosted, fit_forest
 from pfnts.policies.leaf_statistics import Indices
-from pfnts.policies.memory import Memory
 from pfnts.policies.refitting import REFITTED, Arms, RefittingPolicy
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
@@ -42,11 +43,9 @@ class EnsembleTS(RefittingPolicy[Ensemble]):
     ) -> None:
         if layout not in ("disjoint", "joint"):
             raise ValueError(f'layout must be "disjoint" or "joint", got {layout!r}')
-        if not nu >= 0 or not np.isfinite(nu):
-            raise ValueError(f"nu must be a number from 0 on, got {nu}")
         super().__init__(arms, shared=layout == "joint", memory=memory, traffic=traffic, schema=schema)
         self._layout: Layout = layout
-        self._nu = float(nu)
+        self._nu = check_number("nu", nu)
 
     @abstractmethod
     def _fit_trees(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
@@ -134,9 +133,8 @@ class RFTS(EnsembleTS):
         traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        check_positive(n_trees=n_trees, min_leaf=min_leaf)
         super().__init__(arms, layout=layout, nu=nu, memory=memory, traffic=traffic, schema=schema)
-        self._n_trees, self._min_leaf = int(n_trees), int(min_leaf)
+        self._n_trees, self._min_leaf = check_count("n_trees", n_trees), check_count("min_leaf", min_leaf)
 
     def _fit_trees(self, X: Matrix, y: Vector, *, seed: int) -> Ensemble:
         return fit_forest(X, y, n_trees=self._n_trees, min_leaf=self._min_leaf, seed=seed)

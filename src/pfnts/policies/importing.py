@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from pfnts.contexts import Schema, Table, describing, read, read_file
 from pfnts.contexts.cells import BadLogError, check_roles, numbers, texts, times
+from pfnts.contexts.schema import Rows
 from pfnts.events import History, Label, Observed
 from pfnts.events.event import Encoded
 from pfnts.policies.arguments import check_reward
 from pfnts.policies.rewards import Rewards
-from pfnts.policies.rows import Rows
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ import numpy as np
 
 from pfnts.contexts import Schema
 from pfnts.events import Label
+from pfnts.policies.arguments import check_number
 from pfnts.policies.decision import Matrix
 from pfnts.policies.ridge import RidgePolicy
 from pfnts.policies.traffic import TRAFFIC, Traffic
@@ -54,10 +55,8 @@ class LinTS(RidgePolicy):
         traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        if not nu >= 0 or not np.isfinite(nu):
-            raise ValueError(f"nu must be a number from 0 on, got {nu}")
         super().__init__(arms, penalty=penalty, intercept=intercept, traffic=traffic, schema=schema)
-        self._nu = float(nu)
+        self._nu = check_number("nu", nu)
 
     def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
         mean, spread = self._predict(X, arms)

@@ -10,6 +10,7 @@ import numpy as np
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies import rules
+from pfnts.policies.arguments import check_number
 from pfnts.policies.decision import Choices, Mask, Matrix
 from pfnts.policies.ridge import RidgePolicy
 from pfnts.policies.traffic import TRAFFIC, Traffic
@@ -56,10 +57,8 @@ class LinUCB(RidgePolicy):
         traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        if not alpha >= 0 or not np.isfinite(alpha):
-            raise ValueError(f"alpha must be a number from 0 on, got {alpha}")
         super().__init__(arms, penalty=penalty, intercept=intercept, traffic=traffic, schema=schema)
-        self._alpha = float(alpha)
+        self._alpha = check_number("alpha", alpha)
 
     def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
         mean, spread = self._predict(X, arms)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pfnts.contexts import Schema
 from pfnts.events import ActionSet
 from pfnts.policies import rules
-from pfnts.policies.arguments import Arms
+from pfnts.policies.arguments import Arms, check_number
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Choices, Mask, Matrix, Vector
 from pfnts.policies.ridge import RidgeModels
@@ -60,12 +60,9 @@ class LinUCBFeatures(Policy):
     ) -> None:
         if arms is not None and not isinstance(arms, Mapping):
             raise ValueError(f"arms must be a mapping of labels to features, or None, got {arms!r}")
-        if not alpha >= 0 or not np.isfinite(alpha):
-            raise ValueError(f"alpha must be a number from 0 on, got {alpha}")
-        if not penalty > 0 or not np.isfinite(penalty):
-            raise ValueError(f"penalty must be a positive number, got {penalty}")
         super().__init__(arms, traffic=traffic, schema=schema)
-        self._alpha, self._penalty = float(alpha), float(penalty)
+        self._alpha = check_number("alpha", alpha)
+        self._penalty = check_number("penalty", penalty, positive=True)
 
     def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
         columns = (1 + width) * (1 + self._shape[2])

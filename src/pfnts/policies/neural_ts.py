@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies import network
+from pfnts.policies.arguments import check_count, check_number
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.network import Precision, Weights, rows_of, squared_gradients
@@ -74,17 +74,10 @@ class NeuralTS(Policy):
         traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
     ) -> None:
-        for name, number in (("penalty", penalty), ("learning_rate", learning_rate)):
-            if not number > 0 or not math.isfinite(number):
-                raise ValueError(f"{name} must be a positive number, got {number}")
-        if not nu >= 0 or not math.isfinite(nu):
-            raise ValueError(f"nu must be a number from 0 on, got {nu}")
-        for name, count in (("hidden", hidden), ("steps", steps)):
-            if count != int(count) or count < 1:
-                raise ValueError(f"{name} must be a positive integer, got {count!r}")
         super().__init__(arms, traffic=traffic, schema=schema)
-        self._penalty, self._nu = float(penalty), float(nu)
-        self._hidden, self._steps, self._learning_rate = int(hidden), int(steps), float(learning_rate)
+        self._penalty, self._nu = check_number("penalty", penalty, positive=True), check_number("nu", nu)
+        self._learning_rate = check_number("learning_rate", learning_rate, positive=True)
+        self._hidden, self._steps = check_count("hidden", hidden), check_count("steps", steps)
 
     def _reset(self, width: int, n_arms: int) -> None:
         self._width = width + 1

@@ -14,8 +14,7 @@ from pfnts import arms as arm_models
 from pfnts import backbones
 from pfnts import posterior as estimators
 from pfnts.arms import ArmModels, Change, Encoding
-from pfnts.arms.answers import join
-from pfnts.arms.forgetting import Forgetting
+from pfnts.arms.memory import MEMORY, Memory
 from pfnts.arms.models import Version
 from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
@@ -23,15 +22,15 @@ from pfnts.contexts import Schema
 from pfnts.events import ActionSet
 from pfnts.policies.arguments import Arms
 from pfnts.policies.base import Policy
+from pfnts.policies.budget import BudgetPrice, arm_costs
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
-from pfnts.policies.memory import MEMORY, Memory
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.policies.pricing import EffectiveCosts
 from pfnts.policies.rewards import REWARDS, Rewards
 from pfnts.policies.rules import thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.policies.unexplored import bounded
 from pfnts.posterior import AnyPosterior, Estimator
+from pfnts.posterior.estimator import join
 
 
 class PFNTS(Policy):
@@ -110,8 +109,9 @@ class PFNTS(Policy):
             arm_schema=None if self._features is None else self._features.schema,
         )
         self.judges_features = self._features is not None
+        self._rule_alone = self._rule_alone and self._features is None  # a shortlist has its share of chance
         self._most_asked = np.inf if self._features is None else self._features.shortlist
-        self._rewards, self._effective_costs = rewards, EffectiveCosts(rewards)
+        self._rewards, self._price = rewards, BudgetPrice(rewards)
         rewards.costs(self._first_arms)
         self._backbone = backbones.load(backbone)
         self._named = backbone if backbone in backbones.names() else None
@@ -142,8 +142,9 @@ class PFNTS(Policy):
     # Ask, estimate, draw: one prediction, a posterior of each arm's mean reward, the largest draw wins.
 
     def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
-        costs, shortlist = self._costs(arms), None
-        if len(arms) > self._most_asked:
+        costs = None if self._rewards.cost is None else self._costs(arms)
+        shortlist = None
+        if len(arms.numbers) > self._most_asked:
             shortlist = self._models.shortlist(X, arms, eligible, size=int(self._most_asked), costs=costs)
         posterior = self._posterior(X, arms, shortlist)
         return thompson(
@@ -151,22 +152,27 @@ class PFNTS(Policy):
         )
 
     def _posterior(
-        self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None
+        self,
+        X: Matrix,
+        arms: ActionSet,
+        shortlist: NDArray[np.int64] | None = None,
+        *,
+        within_range: bool = True,
     ) -> AnyPosterior:
-        """Posterior (q, K) of all arms, or (q, S) of those at the positions of a shortlist (q, S)."""
-        posterior = self._ask(X, arms, shortlist)
-        if self._rewards.range is None:
-            return posterior
-        return bounded(posterior, X, arms, self._fold(), self._rewards.range)
+        """Posterior (q, K) of all arms, or (q, S) of those at the positions of a shortlist (q, S).
 
-    def _ask(self, X: Matrix, arms: ActionSet, shortlist: NDArray[np.int64] | None = None) -> AnyPosterior:
-        """One prediction, and what the estimator reads off it for each arm."""
+        One prediction, and what the estimator reads off it for each arm; where a range of the rewards is
+        known, what it leaves open joins in.
+        """
         if self._prefetched is None or shortlist is not None or arms.candidates is not None:
             columns = self._models.posteriors(X, arms, self._estimator, shortlist=shortlist)
         else:
             columns = announced_posteriors(self._prefetched, self._models, X, arms, self._estimator)
-        coupled = self._estimator.coupled and self._models.shared
-        return join(columns, coupled=coupled, own=self._estimator.own_directions)
+        coupled = self._estimator.coupled and self._models.layout.shared
+        posterior = join(columns, coupled=coupled, own=self._estimator.own_directions)
+        if self._rewards.range is None or not within_range:
+            return posterior
+        return bounded(posterior, X, arms, self._fold(), self._rewards.range)
 
     # What the base class wants to know.
 
@@ -175,9 +181,7 @@ class PFNTS(Policy):
         self._models = ArmModels(
             self._selector,
             backbone=self._backbone,
-            refresh=self._memory.refresh,
-            forgetting=Forgetting(window=self._memory.window, half_life=self._memory.half_life),
-            detector=self._memory.detector,
+            memory=self._memory,
             warmup=self._traffic.warmup,
             n_arms=room_for(n_arms, len(self._first_arms)),
             width=width + self._shape[2],
@@ -199,25 +203,35 @@ class PFNTS(Policy):
         return replace(self._traffic, explore=max(self._traffic.explore, self._features.explore))
 
     def _n_uniforms(self, arms: ActionSet) -> int:
-        return int(min(len(arms), self._most_asked)) + 1 + self._estimator.coupled
+        return int(min(len(arms.numbers), self._most_asked)) + 1 + self._estimator.coupled
 
     def _costs(self, arms: ActionSet) -> Vector | None:
         if self._rewards.cost is None:
             return None
-        if self._rewards.budget is not None and len(arms) > self._most_asked:
+        costs = arm_costs(self._rewards, arms)
+        if self._rewards.budget is None:
+            return costs
+        if len(arms) > self._most_asked:
             raise ValueError(
                 f"budget must be for no more arms than a shortlist has, got {len(arms)} arms; choose a "
                 "longer one: encoding=Features(shortlist=...)"
             )
-        return self._effective_costs.of(
-            arms,
+        rate = self._price.of(
+            costs,
             self._fold(),
             version=tuple((arm, self._models.version(arm)) for arm in arms),
-            means_at=lambda X: self._ask(X, arms).mean,
+            means_at=lambda X: self._posterior(X, arms, within_range=False).mean,
         )
+        return (1 + rate) * costs
 
     def _cold(self, arms: ActionSet) -> Mask:
-        return self._models.cold(arms)
+        models, warmup = self._models, self._traffic.warmup
+        features = models.layout.by_features
+        if features is None:
+            return np.array([models.warm_rows(arm) < warmup for arm in arms.numbers])
+        # Where features tell arms apart, the rows of any arm count.
+        needed = features.pooled_warmup(models.width, warmup=warmup)
+        return np.full(len(arms), models.answering[0].version < needed)
 
     def _lasts(self, most: int) -> int:
         return self._models.lasts(most)
@@ -235,7 +249,7 @@ class PFNTS(Policy):
             models = self._caught_up()
             if models is None:
                 return self._selector.candidates(len(self._fold().labels))[0].name
-            return models.layout
+            return models.layout.name
 
     @property
     def changes(self) -> tuple[Change, ...]:

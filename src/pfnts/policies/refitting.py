@@ -10,12 +10,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.arms.memory import Memory
 from pfnts.arms.schedule import next_refresh
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Matrix, Vector
-from pfnts.policies.memory import Memory
 from pfnts.policies.traffic import Traffic
 from pfnts.posterior import AnyPosterior
 
@@ -39,8 +39,9 @@ class RefittingPolicy(Policy, Generic[M]):
     """A policy that refits its models when the history has grown by a factor, and when an arm leaves warm-up.
 
     After t rows the model of an arm is that of the first r: r is the last refresh point up to t, or the row
-    that ended the arm's warm-up if it came later. Its randomness is seeded by r and the arm. So it follows
-    from the rows alone, and is not fitted before it is asked for.
+    that ended the arm's warm-up if it came later. Where a model is of one arm only, r goes back to the last
+    row of that arm: one that was not pulled since is not fitted anew. Its randomness is seeded by r and the
+    arm. So it follows from the rows alone, and is not fitted before it is asked for.
 
     Parameters
     ----------
@@ -98,6 +99,7 @@ class RefittingPolicy(Policy, Generic[M]):
     def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
         self._fits: dict[int, _Fitted[M]] = {}
         self._warm_since: dict[int, int] = {}
+        self._own_points: dict[int, tuple[int, int]] = {}
         self._last, self._next = 0, next_refresh(0, self._memory.refresh)
 
     def _grow(self, n_arms: int) -> bool:  # noqa: ARG002
@@ -116,7 +118,13 @@ class RefittingPolicy(Policy, Generic[M]):
         """Rows that the model of an arm is fitted to; 0 during a warm-up in which it has none."""
         if self._shared:
             return self._newest_point()
-        return max(self._last, self._warm_since[arm]) if arm in self._warm_since else 0
+        if arm not in self._warm_since:
+            return 0
+        point = max(self._last, self._warm_since[arm])
+        if self._own_points.get(arm, (0, 0))[0] != point:
+            own = np.flatnonzero(self._fold().arms[:point] == arm)
+            self._own_points[arm] = point, int(own[-1]) + 1
+        return self._own_points[arm][1]
 
     def _newest_point(self) -> int:
         return max([self._last, *self._warm_since.values()])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pfnts.contexts import Schema
 from pfnts.events import Label
+from pfnts.policies.arguments import check_number
 from pfnts.policies.base import Policy
 from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.traffic import Traffic
@@ -100,10 +101,8 @@ class RidgePolicy(Policy):
         traffic: Traffic,
         schema: Schema | Mapping[str, Any] | None,
     ) -> None:
-        if not penalty > 0 or not np.isfinite(penalty):
-            raise ValueError(f"penalty must be a positive number, got {penalty}")
         super().__init__(arms, traffic=traffic, schema=schema)
-        self._penalty = float(penalty)
+        self._penalty = check_number("penalty", penalty, positive=True)
         self._intercept = bool(intercept)
         self._summary: dict[str, Any] | None = None
         """What a file of version 0.1 kept instead of rows: precision, moment and counts of the first arms."""

@@ -27,7 +27,8 @@ def thompson(
     eligible
         Arms that may be taken, (q, K).
     uniforms
-        (q, n) numbers, n above ``posterior.n_uniforms``: the last of each row breaks ties.
+        (q, n) numbers, one for each entry of the posterior (one more where arms share a Student draw), and
+        the last of each row to break ties.
     exploration
         Factor on the standard deviations of the draw; 0 takes the largest mean.
     costs
@@ -41,7 +42,7 @@ def thompson(
         costs = None if costs is None else costs[shortlist]
     drawn = posterior if exploration == 1.0 else posterior.scaled(exploration)
     drawn = drawn if costs is None else drawn.shifted(costs)
-    index = largest(drawn.draw(uniforms[:, : drawn.n_uniforms]), eligible, uniforms[:, -1])
+    index = largest(drawn.draw(uniforms), eligible, uniforms[:, -1])
     best = drawn.best_arm_probabilities(eligible)
     if shortlist is None:
         return Choices(index, best, posterior)

@@ -54,6 +54,11 @@ class Traffic:
             limits = tuple((label, _share("max_share", share, "a propensity")) for label, share in pairs)
         object.__setattr__(self, "max_share", limits)
 
+    @property
+    def divided(self) -> bool:
+        """Whether some decisions are not the policy's own rule's, warm-up apart."""
+        return bool(self.explore or self.holdout or self.max_share != 1)
+
     def with_warmup(self, *, least: int, why: str) -> Traffic:
         """Return it, or raise an error if its warm-up is too short for a policy."""
         if self.warmup < least:

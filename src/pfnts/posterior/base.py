@@ -1,10 +1,10 @@
-"""What Gaussian and Student posteriors share: shapes, draws, and how they are joined and cut."""
+"""Gaussian and Student posteriors of mean rewards, and how the posteriors of arms are joined."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -12,7 +12,12 @@ import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from pfnts.posterior.best_arm import best_arm_probabilities
+
 Array = NDArray[np.float64]
+
+_SMALLEST = 2.0**-54
+"""What a uniform number is at least, so that a normal one is finite."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -43,44 +48,55 @@ class Posterior(ABC):
         directions: ArrayLike | None = None,
         coupled: bool = False,
     ) -> None:
-        self._set("mean", _floats("mean", mean))
-        shape = self.mean.shape
+        given = {"mean": mean, "variance": variance, "directions": directions}
+        arrays: dict[str, Any] = {
+            name: None if values is None else np.asarray(values, dtype=np.float64)
+            for name, values in given.items()
+        }
+        for name, array in arrays.items():
+            if array is not None and not np.isfinite(array).all():
+                raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
+        shape, sizes = arrays["mean"].shape, np.asarray(size, dtype=np.int64)
         if not shape:
             raise ValueError(
                 "mean must have at least one axis, the arms, got a single number; wrap it in a list"
             )
-        self._set("variance", _floats("variance", variance))
-        if self.variance.shape != shape:
-            raise ValueError(f"variance must have the shape of mean, {shape}, got {self.variance.shape}")
-        if (self.variance < 0).any():
-            raise ValueError(f"variance must not be negative, got {self.variance.min()}")
-        self._set("size", _spread("size", np.asarray(size, dtype=np.int64), shape))
-        if (self.size < 1).any():
-            raise ValueError(f"size must be at least 1, got {self.size.min()}")
-        self._set("directions", None if directions is None else _floats("directions", directions))
-        if self.directions is not None and (self.directions.shape[1:] != shape or self.directions.ndim < 2):
-            raise ValueError(f"directions must have shape (J, *{shape}), got {self.directions.shape}")
-        if coupled and directions is None:
+        if arrays["variance"].shape != shape:
+            raise ValueError(f"variance must have the shape of mean, {shape}, got {arrays['variance'].shape}")
+        if (arrays["variance"] < 0).any():
+            raise ValueError(f"variance must not be negative, got {arrays['variance'].min()}")
+        if (sizes < 1).any():
+            raise ValueError(f"size must be at least 1, got {sizes.min()}")
+        along = arrays["directions"]
+        if along is not None and (along.shape[1:] != shape or along.ndim < 2):
+            raise ValueError(f"directions must have shape (J, *{shape}), got {along.shape}")
+        if coupled and along is None:
             raise ValueError(
                 "directions must be given when coupled=True, got None; pass them or coupled=False"
             )
-        self._set("coupled", coupled)
+        # Filling takes a third of the time of broadcasting, in every decision.
+        everywhere = _broadcast("size", sizes, shape) if sizes.ndim else np.full(shape, sizes)
+        self._set(arrays | {"size": everywhere, "coupled": coupled})
+
+    def _set(self, values: Mapping[str, Any]) -> Self:
+        """Fill in fields, arrays as read-only views; for arrays of its own no checks are needed."""
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+        return self
 
     @abstractmethod
     def sample(self, rng: Generator) -> Array:
         """Draw every entry by itself, in the shape of ``mean``."""
 
-    @property
-    def n_uniforms(self) -> int:
-        """Uniform numbers that `draw` takes at one context."""
-        return int(self.mean.shape[-1])
-
     @abstractmethod
     def draw(self, uniforms: Array) -> Array:
-        """Draw the mean rewards at each context by itself, from ``uniforms`` (..., n_uniforms) in [0, 1).
+        """Draw the mean rewards at each context by itself, from ``uniforms`` (..., n) in [0, 1).
 
-        The arms of a context share the draw of each block where they are coupled. A fixed number of uniforms
-        makes many draws at once the same as one after the other.
+        The first K + 1 of a context are enough. Its arms share the draw of each block where they are coupled.
+        A fixed number of uniforms makes many draws at once the same as one after the other.
         """
 
     @abstractmethod
@@ -93,14 +109,11 @@ class Posterior(ABC):
 
     @abstractmethod
     def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
-        """Return the probability that each entry of the last axis is the largest of its row."""
+        """Return the probability, for each entry of the last axis, of being the largest of its row.
 
-    def _with(self, **changes: Any) -> Self:
-        """Copy with arrays made of its own, which need no checks: every decision takes several copies."""
-        copy = object.__new__(type(self))
-        for name, value in (vars(self) | changes).items():
-            copy._set(name, value)
-        return copy
+        Independent entries: quadrature, error below 1e-6. Coupled: see `pfnts.posterior.best_arm`.
+        ``eligible`` is a boolean mask that broadcasts to ``mean``; entries outside it get zero.
+        """
 
     def scaled(self, factor: float) -> Self:
         """Return the posterior with every scale multiplied by ``factor``."""
@@ -115,7 +128,10 @@ class Posterior(ABC):
 
     def take(self, entries: NDArray[np.int64]) -> Self:
         """Keep some entries of the last axis."""
-        return self._with(**self._each(lambda array: array[..., entries], lambda array: array[..., entries]))
+        kept = {name: getattr(self, name)[..., entries] for name in self._fields}
+        if self.directions is not None:
+            kept["directions"] = self.directions[..., entries]
+        return object.__new__(type(self))._set(vars(self) | kept)
 
     def __getitem__(self, index: Any) -> Self:
         """Cut out contexts: ``index`` applies to the leading axes of ``mean``, never to the last."""
@@ -124,12 +140,10 @@ class Posterior(ABC):
                 f"only posteriors with leading axes can be indexed, this one has {self.mean.shape}"
             )
         index = index if isinstance(index, tuple) else (index,)
-        return self._with(**self._each(lambda array: array[*index, :], lambda array: array[:, *index, :]))
-
-    def _each(self, entries: Any, blocks: Any) -> dict[str, Any]:
-        changes = {name: entries(getattr(self, name)) for name in self._fields}
-        changes["directions"] = None if self.directions is None else blocks(self.directions)
-        return changes
+        cut = {name: getattr(self, name)[*index, :] for name in self._fields}
+        if self.directions is not None:
+            cut["directions"] = self.directions[:, *index, :]
+        return object.__new__(type(self))._set(vars(self) | cut)
 
     def _block_draws(self, rng: Generator) -> Array:
         if self.directions is None:
@@ -139,15 +153,14 @@ class Posterior(ABC):
         arms = 1 if self.coupled else self.mean.shape[-1]
         return rng.standard_normal((len(self.directions), arms))
 
-    def _coupled_draw(self, uniforms: Array) -> Array:
-        """Draw (..., K) along the directions, each context by itself, from K uniforms or fewer of each."""
+    def _coupled_draw(self, normal: Array) -> Array:
+        """Draw (..., K) along the directions, each context by itself, from ``normal`` (..., K) numbers."""
         assert self.directions is not None
         directions = np.moveaxis(self.directions, 0, -2)  # (..., J, K)
         if directions.shape[-2] > directions.shape[-1]:
             # A triangle of K directions has the same squares and products as J > K of them.
             directions = np.asarray(np.linalg.qr(directions, mode="r"))
-        normal = standard_normal(uniforms[..., : directions.shape[-2]])
-        draw: Array = (normal[..., None, :] @ directions)[..., 0, :]
+        draw: Array = (normal[..., None, : directions.shape[-2]] @ directions)[..., 0, :]
         return draw
 
     def _along_directions(self, draws: Array) -> Array:
@@ -157,11 +170,167 @@ class Posterior(ABC):
         total: Array = np.einsum("j...k,jk->...k", self.directions, everywhere)
         return total
 
-    def _set(self, name: str, value: Any) -> None:
-        if isinstance(value, np.ndarray):
-            value = value.view()
-            value.flags.writeable = False
-        object.__setattr__(self, name, value)
+
+@dataclass(frozen=True, eq=False, init=False)
+class GaussianPosterior(Posterior):
+    """Normal distribution of mean rewards.
+
+    Parameters
+    ----------
+    mean
+        Posterior means, (..., K): contexts first, arms last.
+    variance
+        Posterior variances of the mean rewards themselves, V / s, same shape.
+    size
+        Number of observations behind each entry; broadcast to ``mean``.
+    directions
+        Block directions, (J, ..., K), whose squares add up to ``variance``; None where unknown.
+    coupled
+        Whether the last axis shares the block draws (one sequence for all arms).
+
+    Examples
+    --------
+    >>> posterior = GaussianPosterior(mean=[0.0, 1.0], variance=[1.0, 1.0], size=10)
+    >>> posterior.best_arm_probabilities().round(4)
+    array([0.2398, 0.7602])
+    """
+
+    def draw(self, uniforms: Array) -> Array:
+        """Draw the mean rewards at each context by itself, from ``uniforms`` (..., n) in [0, 1)."""
+        normal = scipy.special.ndtri(np.maximum(uniforms[..., : self.mean.shape[-1]], _SMALLEST))
+        if self.coupled:
+            return self.mean + self._coupled_draw(normal)
+        draw: Array = self.mean + np.sqrt(self.variance) * normal
+        return draw
+
+    def sample(self, rng: Generator) -> Array:
+        """Draw every entry independently; consumes ``mean.size`` standard normals."""
+        draw: Array = self.mean + np.sqrt(self.variance) * rng.standard_normal(self.mean.shape)
+        return draw
+
+    def sample_function(self, rng: Generator) -> Array:
+        """Draw ``mean + sum_j z_j directions_j``: one z_j for each arm, or one for all when coupled."""
+        draw: Array = self.mean + self._along_directions(self._block_draws(rng))
+        return draw
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Return the ends of the central interval of probability ``level``."""
+        half = scipy.special.ndtri(0.5 + check_level(level) / 2) * np.sqrt(self.variance)
+        return self.mean - half, self.mean + half
+
+    def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
+        """Return the probability, for each entry of the last axis, of being the largest of its row."""
+        directions = self.directions if self.coupled else None
+        return best_arm_probabilities(self.mean, self.variance, eligible=eligible, directions=directions)
+
+    def student(self, dof: ArrayLike) -> StudentPosterior:
+        """Return the same location, scale and directions with Student tails of ``dof`` degrees of freedom."""
+        return StudentPosterior(
+            mean=self.mean,
+            variance=self.variance,
+            size=self.size,
+            directions=self.directions,
+            coupled=self.coupled,
+            dof=dof,
+        )
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class StudentPosterior(Posterior):
+    """Student distribution of mean rewards.
+
+    Parameters
+    ----------
+    mean
+        Locations, (..., K): contexts first, arms last.
+    variance
+        Squared scales, same shape. The variance proper is ``variance * dof / (dof - 2)`` for ``dof > 2``.
+    size
+        Number of observations behind each entry; broadcast to ``mean``.
+    dof
+        Degrees of freedom, positive; broadcast to ``mean``.
+    directions
+        Block directions, (J, ..., K), whose squares add up to ``variance``; None where unknown.
+    coupled
+        Whether the last axis shares the block draws, and then also the degrees of freedom.
+
+    Examples
+    --------
+    >>> posterior = StudentPosterior(mean=[0.0], variance=[1.0], size=10, dof=4)
+    >>> lower, upper = posterior.interval(0.95)
+    >>> upper.round(3)
+    array([2.776])
+    """
+
+    dof: Array = field(kw_only=True)
+    """Degrees of freedom of each entry."""
+    _fields: ClassVar[tuple[str, ...]] = ("mean", "variance", "size", "dof")
+
+    def __init__(
+        self,
+        *,
+        mean: ArrayLike,
+        variance: ArrayLike,
+        size: ArrayLike,
+        dof: ArrayLike,
+        directions: ArrayLike | None = None,
+        coupled: bool = False,
+    ) -> None:
+        super().__init__(mean=mean, variance=variance, size=size, directions=directions, coupled=coupled)
+        dof = _broadcast("dof", np.asarray(dof, dtype=np.float64), self.mean.shape)
+        if not ((dof > 0) & (dof < np.inf)).all():
+            raise ValueError(
+                f"dof must be positive and finite, got {dof[~((dof > 0) & (dof < np.inf))][0]}; "
+                "infinitely many are Gaussian"
+            )
+        if self.coupled and (dof != dof[..., :1]).any():
+            raise ValueError(
+                "dof must be equal along the last axis when coupled=True, since all share one draw"
+            )
+        self._set({"dof": dof})
+
+    def draw(self, uniforms: Array) -> Array:
+        """Draw the mean rewards at each context by itself, from ``uniforms`` (..., n) in [0, 1)."""
+        arms = self.mean.shape[-1]
+        uniforms = np.maximum(uniforms[..., : arms + self.coupled], _SMALLEST)
+        if self.coupled:
+            dof = self.dof[..., :1]
+            tails = np.sqrt(dof / scipy.special.chdtri(dof, uniforms[..., :1]))
+            coupled: Array = self.mean + tails * self._coupled_draw(scipy.special.ndtri(uniforms[..., 1:]))
+            return coupled
+        draw: Array = self.mean + np.sqrt(self.variance) * scipy.special.stdtrit(self.dof, uniforms)
+        return draw
+
+    def sample(self, rng: Generator) -> Array:
+        """Draw every entry independently: ``mean.size`` standard normals, then as many chi-squares."""
+        normal = rng.standard_normal(self.mean.shape)
+        tails = np.sqrt(self.dof / rng.chisquare(self.dof))
+        draw: Array = self.mean + np.sqrt(self.variance) * normal * tails
+        return draw
+
+    def sample_function(self, rng: Generator) -> Array:
+        """Draw one function: all z of an arm (of all arms when coupled) share one sqrt(dof / chi2)."""
+        normal = self._block_draws(rng)
+        dof = self.dof.reshape(-1, self.dof.shape[-1])
+        if (dof != dof[0]).any():
+            raise ValueError(
+                "dof must be the same in every context to draw a function; draw sample(rng) instead"
+            )
+        dof = dof[0, : normal.shape[1]]
+        draw: Array = self.mean + self._along_directions(normal * np.sqrt(dof / rng.chisquare(dof)))
+        return draw
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Return the ends of the central interval of probability ``level``."""
+        half = scipy.special.stdtrit(self.dof, 0.5 + check_level(level) / 2) * np.sqrt(self.variance)
+        return self.mean - half, self.mean + half
+
+    def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
+        """Return the probability, for each entry of the last axis, of being the largest of its row."""
+        directions = self.directions if self.coupled else None
+        return best_arm_probabilities(
+            self.mean, self.variance, eligible=eligible, dof=self.dof, directions=directions
+        )
 
 
 P = TypeVar("P", bound=Posterior)
@@ -183,7 +352,6 @@ def stack(posteriors: Sequence[P], axis: int = -1, *, coupled: bool = False) -> 
 
     Examples
     --------
-    >>> from pfnts.posterior import GaussianPosterior
     >>> arms = [GaussianPosterior(mean=[m], variance=[1.0], size=8) for m in (0.0, 1.0)]
     >>> stack(arms).mean
     array([[0., 1.]])
@@ -212,7 +380,7 @@ def stack(posteriors: Sequence[P], axis: int = -1, *, coupled: bool = False) -> 
         joined["directions"] = None
     if coupled:
         return type(posteriors[0])(**joined, coupled=True)
-    return posteriors[0]._with(**joined, coupled=False)
+    return object.__new__(type(posteriors[0]))._set(joined | {"coupled": False})
 
 
 def check_level(level: float) -> float:
@@ -222,24 +390,7 @@ def check_level(level: float) -> float:
     return level
 
 
-def standard_normal(uniforms: Array) -> Array:
-    """Turn uniform numbers in [0, 1) into standard normal ones."""
-    normal: Array = scipy.special.ndtri(np.maximum(uniforms, 2.0**-54))
-    return normal
-
-
-def _floats(name: str, values: ArrayLike) -> Array:
-    array = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
-    return array
-
-
-def _spread(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    if array.shape == shape:
-        return array
-    if not array.ndim:
-        return np.full(shape, array)  # a third of the time, in every decision
+def _broadcast(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     try:
         return np.broadcast_to(array, shape)
     except ValueError as error:

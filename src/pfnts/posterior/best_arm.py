@@ -41,7 +41,7 @@ def best_arm_probabilities(
     mean: Array,
     variance: Array,
     *,
-    eligible: Mask | None = None,
+    eligible: ArrayLike | None = None,
     dof: Array | None = None,
     directions: Array | None = None,
 ) -> Array:
@@ -52,7 +52,7 @@ def best_arm_probabilities(
     mean, variance
         Location and squared scale, (..., K).
     eligible
-        Entries that take part, (..., K); each row needs one.
+        Mask of the entries that take part, which broadcasts to (..., K); each row needs one. None for all.
     dof
         Degrees of freedom of Student draws, (..., K); None for Gaussian draws.
     directions
@@ -65,7 +65,7 @@ def best_arm_probabilities(
     """
     shape = mean.shape
     rows = (-1, shape[-1])
-    mask = np.ones(shape, dtype=bool) if eligible is None else eligible
+    mask = check_eligible(eligible, shape)
     if shape[-1] == 1 or mean.size == 0:
         return np.ones(shape)
     mean, mask = mean.reshape(rows), mask.reshape(rows)
@@ -79,10 +79,10 @@ def best_arm_probabilities(
     return parts.reshape(shape)
 
 
-def check_eligible(eligible: ArrayLike | None, shape: tuple[int, ...]) -> Mask | None:
-    """Return the mask in the given shape, or raise an error; None stays None."""
+def check_eligible(eligible: ArrayLike | None, shape: tuple[int, ...]) -> Mask:
+    """Return the mask in the given shape, or raise an error; None stands for all."""
     if eligible is None:
-        return None
+        return np.ones(shape, dtype=np.bool_)
     mask = np.asarray(eligible)
     if mask.dtype != np.bool_:
         raise ValueError(

@@ -96,13 +96,9 @@ class BoundedPosterior:
         centre = self.mean
         return self._expected(lambda part: part.variance + (part.mean - centre) ** 2)
 
-    @property
-    def n_uniforms(self) -> int:
-        """Uniform numbers that one draw at one context takes."""
-        return int(self.location.shape[-1])
-
     def draw(self, uniforms: Array) -> Array:
-        """Draw the mean rewards at each context from ``uniforms`` (..., K) in [0, 1)."""
+        """Draw the mean rewards at each context from ``uniforms`` (..., n) in [0, 1): the first K of them."""
+        uniforms = uniforms[..., : self.location.shape[-1]]
         # One uniform number says which part it is, and what is left of it how large.
         drawn = np.zeros(self.location.shape)
         begin = np.zeros(self.location.shape)
@@ -128,8 +124,7 @@ class BoundedPosterior:
         By quadrature between quantiles of all parts of all arms; the error is below 1e-6.
         """
         shape = self.location.shape
-        mask = check_eligible(eligible, shape)
-        masks = (np.ones(shape, dtype=np.bool_) if mask is None else mask).reshape(-1, shape[-1])
+        masks = check_eligible(eligible, shape).reshape(-1, shape[-1])
         rows = self._each(lambda array: array.reshape(-1, shape[-1]))
         step = max(1, _CHUNK // (25 * shape[-1] ** 2 * len(_NODES)))
         parts = [

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
-from pfnts.posterior.base import Array
+import numpy as np
+import scipy
+
+from pfnts.posterior.base import Array, GaussianPosterior, StudentPosterior, stack
 from pfnts.posterior.bounded import BoundedPosterior
-from pfnts.posterior.gaussian import GaussianPosterior
-from pfnts.posterior.rewards import RewardDistribution
-from pfnts.posterior.student import StudentPosterior
+from pfnts.posterior.rewards import RewardDistribution, stack_rewards
 
 AnyPosterior: TypeAlias = GaussianPosterior | StudentPosterior | RewardDistribution | BoundedPosterior
+
+_LEVELS = tuple((np.arange(200) + 0.5) / 200)
+# Degrees of freedom at which a Student is a Gaussian for every purpose: a stand-in among Student columns.
+_NEARLY_GAUSSIAN = 1000.0
 
 
 @dataclass(frozen=True)
@@ -71,3 +77,98 @@ class Estimator(Protocol):
             Variance of the rewards of all arms so far.
         """
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPosterior:
+    """A normal posterior with the mean and the standard deviation that the model gives for the mean reward.
+
+    It needs a model that knows the latter (``backbone.knows_mean_sd``), and asks about one prefix only.
+
+    Examples
+    --------
+    >>> NetworkPosterior().asks(100)
+    Asks(sizes=(100,), levels=())
+    """
+
+    needs_mean_sd: ClassVar[bool] = True
+    coupled: ClassVar[bool] = False
+    own_directions: ClassVar[int] = 0
+
+    def asks(self, n: int) -> Asks:
+        """Ask for the mean after all n rows."""
+        return Asks((n,))
+
+    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> GaussianPosterior:  # noqa: ARG002
+        """Give the posterior at the queries, arrays (q,)."""
+        if answer.mean_sd is None:
+            raise ValueError(
+                'estimator "network" must have a backbone that knows the standard deviation of the mean; '
+                'this one does not, choose estimator="shrunk" or "subclt"'
+            )
+        return GaussianPosterior(mean=answer.means[-1], variance=answer.mean_sd**2, size=size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictive:
+    """The predictive distribution of a reward in the place of a posterior: the paper's PFN-PS.
+
+    It is no posterior of the mean: it stays as wide as the noise, and explores for ever.
+
+    Examples
+    --------
+    >>> len(Predictive().asks(8).levels)
+    200
+    """
+
+    needs_mean_sd: ClassVar[bool] = False
+    coupled: ClassVar[bool] = False
+    own_directions: ClassVar[int] = 0
+
+    def asks(self, n: int) -> Asks:
+        """Ask for the predictive distribution after all n rows."""
+        return Asks((n,), _LEVELS)
+
+    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> RewardDistribution:  # noqa: ARG002
+        """Give equally likely rewards at the queries, points (M, q)."""
+        return RewardDistribution(answer.quantiles, np.full(answer.quantiles.shape[1], size))
+
+
+def stand_in(rewards: Array, q: int) -> GaussianPosterior:
+    """What is said of an arm without a posterior of its own: its mean is like a reward (n,) of any arm."""
+    scale = np.full(q, np.std(rewards))
+    return GaussianPosterior(
+        mean=np.full(q, np.mean(rewards)), variance=scale**2, size=1, directions=scale[None]
+    )
+
+
+def join(columns: Sequence[AnyPosterior], *, coupled: bool, own: int) -> AnyPosterior:
+    """Join posteriors (q,), one per arm, into (q, K); the last ``own`` directions stay each arm's own."""
+    for column in columns:
+        if isinstance(column, RewardDistribution):
+            return stack_rewards([_rewards(other, len(column.points)) for other in columns])
+    if len({type(column) for column in columns}) > 1:
+        columns = [
+            column.student(_NEARLY_GAUSSIAN) if isinstance(column, GaussianPosterior) else column
+            for column in columns
+        ]
+    joined: GaussianPosterior = stack(columns, coupled=coupled)  # type: ignore[type-var, assignment]
+    if coupled and own and joined.directions is not None:
+        return replace(joined, directions=_unshared(joined.directions, own))
+    return joined
+
+
+def _rewards(column: AnyPosterior, count: int) -> RewardDistribution:
+    """Give equally likely rewards, also for a stand-in."""
+    if isinstance(column, RewardDistribution):
+        return column
+    normal = scipy.special.ndtri((np.arange(count) + 0.5) / count)
+    return RewardDistribution(column.mean + normal[:, None] * np.sqrt(column.variance), column.size)
+
+
+def _unshared(directions: Array, own: int) -> Array:
+    """Spread the last ``own`` directions (J, q, K) so that each arm's part has draws to itself."""
+    shared, rest = directions[:-own], directions[-own:]
+    arms = directions.shape[-1]
+    spread = rest[:, None] * np.eye(arms)[None, :, None, :]
+    return np.concatenate([shared, spread.reshape(own * arms, *directions.shape[1:])])

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pfnts.posterior.estimator import Estimator
-from pfnts.posterior.network_posterior import NetworkPosterior
-from pfnts.posterior.predictive import Predictive
-from pfnts.posterior.predictive_clt import PredictiveCLT
-from pfnts.posterior.shrunk_subclt import ShrunkSubCLT
-from pfnts.posterior.subclt import SubCLT
+from pfnts.posterior.estimator import Estimator, NetworkPosterior, Predictive
+from pfnts.posterior.subclt import PredictiveCLT, ShrunkSubCLT, SubCLT
 
 _KNOWN: dict[str, Any] = {
     "network": NetworkPosterior,

@@ -50,14 +50,9 @@ class RewardDistribution:
         variance: Array = self.points.var(axis=0)
         return variance
 
-    @property
-    def n_uniforms(self) -> int:
-        """Uniform numbers that one draw at one context takes."""
-        return int(self.points.shape[-1])
-
     def draw(self, uniforms: Array) -> Array:
-        """Draw a reward of every arm from ``uniforms`` (..., K), each context by itself."""
-        picked = (uniforms * len(self.points)).astype(np.int64)
+        """Draw a reward of every arm from the first K of ``uniforms`` (..., n), each context by itself."""
+        picked = (uniforms[..., : self.points.shape[-1]] * len(self.points)).astype(np.int64)
         drawn: Array = np.take_along_axis(self.points, picked[None], axis=0)[0]
         return drawn
 
@@ -74,10 +69,9 @@ class RewardDistribution:
     def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
         """Return the probability that the draw of each entry of the last axis is the largest of its row."""
         shape = self.points.shape[1:]
-        mask = check_eligible(eligible, shape)
-        mask = np.ones(shape, dtype=np.bool_) if mask is None else mask
+        masks = check_eligible(eligible, shape).reshape(-1, shape[-1])
         rows = self.points.reshape(len(self.points), -1, shape[-1])
-        found = [largest_draw(rows[:, i], allowed) for i, allowed in enumerate(mask.reshape(-1, shape[-1]))]
+        found = [largest_draw(rows[:, i], allowed) for i, allowed in enumerate(masks)]
         return np.reshape(found, shape)
 
     def scaled(self, factor: float) -> RewardDistribution:

@@ -1,18 +1,20 @@
-"""SubCLT: the posterior variance of a mean reward from predictive means on a geometric grid of prefixes."""
+"""Posteriors of a mean reward from how its prediction moves as rows are added: SubCLT and its relatives."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pfnts.posterior.base import Array
+from pfnts.posterior.base import Array, GaussianPosterior, StudentPosterior
 from pfnts.posterior.estimator import Answer, Asks
-from pfnts.posterior.gaussian import GaussianPosterior
-from pfnts.posterior.grid import prefix_grid
+
+# Midpoints of equally likely slices, so that the plain variance of the quantiles is that of the prediction.
+_LEVELS = tuple((np.arange(50) + 0.5) / 50)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +94,148 @@ class SubCLT:
     def dof(self, n: int) -> float:
         """Effective degrees of freedom 1 / sum a_j^2 of the variance after ``n`` observations."""
         return float(1 / (self.averaging(prefix_grid(n, self.base)) ** 2).sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShrunkSubCLT:
+    """SubCLT combined with a prior guess of its variance, for arms with only a block or two.
+
+    SubCLT's V(x) rests on 1 / sum a_j^2 degrees of freedom, few if there are few blocks. Here it is averaged
+    with ``prior_dof`` degrees of freedom at V0(x), the variance of a reward that the backbone predicts at x:
+    were the mean at x estimated from n rewards at x, V would be that variance. The result is at least
+    ``floor`` times the variance of the rewards of all arms. It explores well and is too narrow to be honest:
+    its 95 % intervals hold the mean reward in 72 to 78 of 100 cases.
+
+    Parameters
+    ----------
+    prior_dof
+        Prior degrees of freedom; 0 trusts the blocks alone.
+    floor
+        Smallest V as a fraction of the variance of all rewards; 0 for none.
+    tails
+        "gaussian" draws, or "student" with the blocks' and the prior degrees of freedom together.
+    base
+        Growth factor of the prefix grid.
+    coupled
+        Whether arms that share a sequence share the draws of its blocks.
+
+    Examples
+    --------
+    >>> ShrunkSubCLT(prior_dof=2.0).tails
+    'gaussian'
+    """
+
+    prior_dof: float = 30.0
+    floor: float = 0.01
+    tails: Literal["gaussian", "student"] = "gaussian"
+    base: float = 2.0
+    coupled: bool = False
+
+    needs_mean_sd: ClassVar[bool] = False
+    own_directions: ClassVar[int] = 1
+    """The prior's share of the variance is an arm's own, also where arms share their blocks."""
+
+    def __post_init__(self) -> None:
+        for name in ("prior_dof", "floor"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be finite and not negative, got {value}")
+        if self.tails not in ("gaussian", "student"):
+            raise ValueError(f'tails must be "gaussian" or "student", got {self.tails!r}')
+        SubCLT(base=self.base)
+
+    def asks(self, n: int) -> Asks:
+        """Ask as SubCLT does, and for the predictive distribution after all n rows."""
+        return replace(SubCLT(base=self.base).asks(n), levels=_LEVELS)
+
+    def posterior(
+        self, answer: Answer, *, size: int, reward_variance: float
+    ) -> GaussianPosterior | StudentPosterior:
+        """Give the posterior at the queries, arrays (q,)."""
+        subclt = SubCLT(base=self.base)
+        blocks = subclt.posterior(answer, size=size, reward_variance=reward_variance)
+        dof, prior = subclt.dof(size), self.prior_dof
+        guess = answer.quantiles.var(axis=0) / size
+        shrunk = (dof * blocks.variance + prior * guess) / (dof + prior)
+        variance = np.maximum(shrunk, self.floor * reward_variance / size)
+        part = blocks.scaled(float(np.sqrt(dof / (dof + prior))))
+        assert part.directions is not None
+        own = np.sqrt(np.maximum(variance - part.variance, 0.0))
+        directions = np.concatenate([part.directions, own[None]])
+        gaussian = replace(part, variance=variance, directions=directions)
+        return gaussian.student(dof + prior) if self.tails == "student" else gaussian
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictiveCLT:
+    """Posterior N(m_n, V / n) with V the average of i^2 (m_i - m_{i-1})^2 over all prefixes i = 2, ..., n.
+
+    It asks for the predictive mean after every prefix (n of them), so it suits short histories, and
+    backbones for which a prefix is cheap. Each increment is a block direction of its own.
+
+    Parameters
+    ----------
+    coupled
+        Whether arms that share a sequence share the draws of its blocks.
+
+    Examples
+    --------
+    >>> PredictiveCLT().asks(4).sizes
+    (1, 2, 3, 4)
+    """
+
+    coupled: bool = False
+
+    needs_mean_sd: ClassVar[bool] = False
+    own_directions: ClassVar[int] = 0
+
+    def asks(self, n: int) -> Asks:
+        """Ask for the means after every prefix."""
+        return Asks(tuple(range(1, n + 1)))
+
+    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> GaussianPosterior:  # noqa: ARG002
+        """Give the posterior at the queries, arrays (q,)."""
+        if size < 2:
+            raise ValueError(f"size must be at least 2, got {size}; warm up longer")
+        sizes = np.arange(1, size + 1)
+        directions = np.diff(answer.means, axis=0) * (sizes[1:, None] / np.sqrt((size - 1) * size))
+        return GaussianPosterior(
+            mean=answer.means[-1],
+            variance=(directions**2).sum(axis=0),
+            size=size,
+            directions=directions,
+            coupled=True,
+        )
+
+
+def prefix_grid(n: int, base: float = 2.0) -> list[int]:
+    """Prefix sizes ``2 = t_0 < t_1 < ... < t_J <= n``, each about ``base`` times the one before.
+
+    The paper's rule is ``t_{j+1} = max(t_j + 1, floor(base * t_j))`` while it does not exceed ``n``. Where
+    not even one block fits, the grid ends at ``n`` itself, so that there is always a block.
+
+    Parameters
+    ----------
+    n
+        Length of the history, at least 3.
+    base
+        Growth factor, above 1; smaller means more prefixes.
+
+    Examples
+    --------
+    >>> prefix_grid(100, 2)
+    [2, 4, 8, 16, 32, 64]
+    >>> prefix_grid(5, 3)
+    [2, 5]
+    """
+    if n < 3:
+        raise ValueError(f"n must be at least 3 for a block of prefixes to exist, got {n}; warm up longer")
+    if not (math.isfinite(base) and base > 1):
+        raise ValueError(f"base must be a finite number above 1, got {base}")
+    grid = [2]
+    while (step := max(grid[-1] + 1, math.floor(base * grid[-1]))) <= n:
+        grid.append(step)
+    return grid if len(grid) > 1 else [2, n]
 
 
 def harmonic_weights(grid: Sequence[int]) -> Array:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pfnts.experiments import FinalRegret, PolicySpec
 from pfnts.experiments.charts import styles_of
 from pfnts.experiments.replays import PolicyValue
-from pfnts.experiments.report.companion import Companion, Footer
+from pfnts.experiments.report.companion import Companion
 from pfnts.experiments.report.contents import rank_cell
 from pfnts.experiments.report.page import Block, Details, Part
 from pfnts.experiments.report.sections import Section, average_ranks
 from pfnts.experiments.report.tables import Cell, Table, csv_text, spread
 from pfnts.ope import Log
 from pfnts.reproduction.drinkless import trial_parts, trial_tables
-from pfnts.reproduction.peers import measured, peer_table, peers_csv
+from pfnts.reproduction.peers import LIBRARY_NAMES, measured, peer_table, peers_csv
 from pfnts.reproduction.published import (
     DEVIATION,
     HORIZON,
@@ -51,13 +51,17 @@ class Paper(Companion):
             return None
         return REGRET.get(policy.name, {}).get(scenario)
 
-    def footers(self, section: Section) -> list[Footer]:
+    def has_own_table(self, section: Section) -> bool:
+        """Settings of public libraries stand in one table."""
+        return bool(section.axis) and section.policies[0].name in LIBRARY_NAMES
+
+    def footer(self, section: Section) -> tuple[str, Mapping[str, float], str] | None:
         """The best of public libraries as it was found elsewhere."""
         known = any(scenario in LIBRARIES for scenario in section.scenarios)
         if not known or section.horizon != HORIZON or section.axis:
-            return []
+            return None
         note = f"{LIBRARY.capitalize()}: the lowest of thirteen settings (three seeds), picked for each task."
-        return [Footer(LIBRARY, LIBRARIES, note)]
+        return LIBRARY, LIBRARIES, note
 
     def parts(self, sections: Sequence[Section]) -> list[Part]:
         """Ranks, then every policy beside its figures in the paper; public libraries; the trial."""
@@ -147,12 +151,9 @@ def paper_ranks(sections: Iterable[Section]) -> Table | None:
     """Average rank among the policies and on the scenarios that both have, ours and the paper's."""
     columns: dict[str, dict[PolicySpec, float]] = {}
     for section in sections:
-        known = [policy for policy in section.policies if policy.name in REGRET and not policy.options]
-        shared = [
-            scenario
-            for scenario in section.scenarios
-            if all((scenario, p) in section.cells and scenario in REGRET[p.name] for p in known)
-        ]
+        listed = [policy for policy in section.policies if policy.name in REGRET and not policy.options]
+        known, both = section.comparable(listed)
+        shared = [scenario for scenario in both if all(scenario in REGRET[p.name] for p in known)]
         if section.horizon != HORIZON or section.axis or len(known) < 2 or not shared:
             continue
         tasks = f"{section.title.split()[0]} ({len(shared)})"

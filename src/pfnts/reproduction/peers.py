@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pfnts.experiments import FinalRegret, PolicySpec
+from pfnts.experiments.outcomes import Outcome
 from pfnts.experiments.report.sections import Section
 from pfnts.experiments.report.tables import Cell, Table, csv_text, spread
+from pfnts.experiments.summary import summarize_outcomes
 
 PEERS = tuple(
     map(
@@ -44,13 +46,22 @@ def at_hand() -> tuple[list[PolicySpec], list[str]]:
 
 
 def measured(sections: Iterable[Section], horizon: int) -> dict[str, dict[PolicySpec, FinalRegret]]:
-    """Regret by scenario of PFN-TS, as it comes, and of every setting that was run."""
-    found: dict[str, dict[PolicySpec, FinalRegret]] = {}
+    """Regret by scenario of PFN-TS, as it comes, and of every setting, over the replications that all have.
+
+    A scenario may be easier in one replication than in another: means over different ones are no comparison.
+    """
+    found: dict[str, dict[PolicySpec, Sequence[Outcome]]] = {}
     for section in sections:
-        for (scenario, policy), row in section.cells.items():
+        for (scenario, policy), outcomes in section.outcomes.items():
             if section.horizon == horizon and (policy == _OURS or policy in PEERS):
-                found.setdefault(scenario, {})[policy] = row
-    return {scenario: rows for scenario, rows in found.items() if any(policy in PEERS for policy in rows)}
+                found.setdefault(scenario, {})[policy] = outcomes
+    rows: dict[str, dict[PolicySpec, FinalRegret]] = {}
+    for scenario, runs in found.items():
+        shared = set.intersection(*({_replication(each) for each in outcomes} for outcomes in runs.values()))
+        if shared and any(policy in PEERS for policy in runs):
+            kept = [o for outcomes in runs.values() for o in outcomes if _replication(o) in shared]
+            rows[scenario] = {row.policy: row for row in summarize_outcomes(kept)}
+    return rows
 
 
 def peer_table(rows: dict[str, dict[PolicySpec, FinalRegret]], horizon: int) -> Table:
@@ -63,16 +74,16 @@ def peer_table(rows: dict[str, dict[PolicySpec, FinalRegret]], horizon: int) -> 
             grid = [policy for policy in PEERS if policy.name == name and policy in cells]
             best = min(grid, key=lambda policy: cells[policy].mean, default=_OURS)
             shown += [_cell(PolicySpec(name), cells, lowest), _cell(best, cells, lowest, named=True)]
-        listed.append((Cell(scenario), *shown))
+        listed.append((Cell(scenario), Cell(str(next(iter(cells.values())).replications)), *shown))
     names = [text for name in LIBRARY_NAMES for text in (name, "best of grid")]
     settings = "; ".join(policy.label for policy in PEERS if policy.options)
     return Table(
         caption=f"Public libraries: final regret, {horizon:,} rounds",
-        header=("scenario", _OURS.name, *names),
+        header=("scenario", "replications", _OURS.name, *names),
         rows=tuple(listed),
         notes=(
-            "Mean ± standard error; bold: the lowest of the row. Each library with its own defaults, then "
-            "with the best of its settings, picked for the task after the fact.",
+            "Mean ± standard error over the replications that all have; bold: the lowest of the row. Each "
+            "library with its own defaults, then with the best of its settings, picked after the fact.",
             f"The grid, beside the defaults: {settings}.",
         ),
     )
@@ -88,6 +99,10 @@ def peers_csv(sections: Iterable[Section]) -> str:
         if policy in PEERS
     ]
     return csv_text(header, list(dict.fromkeys(rows)))
+
+
+def _replication(outcome: Outcome) -> tuple[int, int]:
+    return outcome.spec.seed, outcome.spec.replication
 
 
 def _cell(

@@ -16,6 +16,7 @@ from pfnts.experiments.outcomes import Outcome, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import Companion
 from pfnts.experiments.report.contents import regret_chart
+from pfnts.experiments.report.coverage import find_coverage
 from pfnts.experiments.report.sections import Section, organize
 from pfnts.experiments.report.tables import Cell, Table, csv_text, markdown_text, number
 from pfnts.experiments.report.writer import figure_name, nothing_finished, write_tables
@@ -30,6 +31,7 @@ _FILES = {
     "paper": "our regret beside the paper's, policy by policy",
     "libraries": "PFN-TS beside public libraries, with their defaults and the best of a grid",
     "drinkless": "off-policy evaluation on the Drink Less trial: values, weights, leads",
+    "coverage": "95 % intervals: how often they hold the mean reward, and how long they are",
     "times": "mean wall-clock seconds of a run",
     "runs": "every run: its regret, rounds, seconds and where it was made",
 }
@@ -78,8 +80,11 @@ def write_results(
     sections = organize(outcomes, titles=PAPER.titles, family=PAPER.family)
     write_tables(out, sections, beside)
     write_file(out / "runs.csv", runs_csv(outcomes))
+    if (coverage := find_coverage(store.root)) is not None:
+        for path in (coverage, coverage.with_suffix(".md")):
+            write_file(out / path.name, path.read_bytes())
     if figures:
-        for section in sections:
+        for section in (section for section in sections if not beside.has_own_table(section)):
             save(figure_of(regret_chart(section)), out / _picture(section))
     return write_file(out / "README.md", _readme(sections, outcomes, notes, out))
 

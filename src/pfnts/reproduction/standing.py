@@ -26,8 +26,8 @@ class Standing:
     """Its standard error; NaN for a single replication."""
     replications: int
     """How many runs the mean is over."""
-    measured: float | None = None
-    """The lowest mean of public libraries in runs of ours, where there are any."""
+    measured: tuple[float, float] | None = None
+    """Our mean and the lowest of public libraries, over the replications that all of them have."""
 
     @property
     def paper(self) -> float | None:
@@ -35,18 +35,33 @@ class Standing:
         return REGRET[OURS.name].get(self.task)
 
     @property
+    def beats_paper(self) -> bool | None:
+        """Whether ours is lower; None where the paper has none."""
+        return None if self.paper is None else self.mean < self.paper
+
+    @property
     def libraries(self) -> float | None:
         """The best of public libraries: as measured here or as found elsewhere, whichever is lower."""
-        known = [each for each in (self.measured, LIBRARIES.get(self.task)) if each is not None]
-        return min(known, default=None)
+        return min((theirs for _, theirs in self._pairs), default=None)
+
+    @property
+    def beats_libraries(self) -> bool | None:
+        """Whether ours is lower than both, each on its own replications; None without any."""
+        return all(ours < theirs for ours, theirs in self._pairs) if self._pairs else None
+
+    @property
+    def _pairs(self) -> list[tuple[float, float]]:
+        elsewhere = [(self.mean, LIBRARIES[self.task])] if self.task in LIBRARIES else []
+        return elsewhere if self.measured is None else [self.measured, *elsewhere]
 
 
 def standings(sections: Iterable[Section]) -> list[Standing]:
     """List the tasks on which PFN-TS was run for as many rounds as in the paper."""
     sections = list(sections)
     peers = {
-        scenario: min(row.mean for policy, row in cells.items() if policy != OURS)
+        scenario: (cells[OURS].mean, min(row.mean for policy, row in cells.items() if policy != OURS))
         for scenario, cells in measured(sections, HORIZON).items()
+        if OURS in cells
     }
     return [
         Standing(scenario, row.mean, row.standard_error, row.replications, peers.get(scenario))
@@ -74,8 +89,8 @@ def standing_table(found: Sequence[Standing]) -> Table:
                 Cell(each.task),
                 Cell(spread(each.mean, each.error), each.mean),
                 Cell(str(each.replications), each.replications),
-                _reference(each.paper, each.mean),
-                _reference(each.libraries, each.mean),
+                _reference(each.paper, each.beats_paper),
+                _reference(each.libraries, each.beats_libraries),
             )
             for each in found
         ),
@@ -88,14 +103,16 @@ def standing_table(found: Sequence[Standing]) -> Table:
 
 def library_notes(found: Sequence[Standing]) -> list[str]:
     """Say where the figures of public libraries come from."""
-    sources = {
-        f"of {len(PEERS)} settings of {len(LIBRARY_NAMES)} libraries": [each.measured for each in found],
+    sources: dict[str, Sequence[object]] = {
+        f"of {len(PEERS)} settings of {len(LIBRARY_NAMES)} libraries on the same replications as ours": [
+            each.measured for each in found
+        ],
         "of thirteen settings (three seeds) that were not measured by this package": [
             LIBRARIES.get(each.task) for each in found
         ],
     }
     known = [text for text, figures in sources.items() if any(each is not None for each in figures)]
-    return [f"Public libraries: the lowest {' and '.join(known)}, picked for each task."] if known else []
+    return [f"Public libraries: the lowest {', and '.join(known)}, picked for each task."] if known else []
 
 
 def verdicts(found: Sequence[Standing]) -> list[str]:
@@ -107,25 +124,21 @@ def verdicts(found: Sequence[Standing]) -> list[str]:
     ["Ours is lower than the paper's PFN-TS on 1 of 2 tasks (linear), and not on synbart."]
     """
     references = {
-        "the paper's PFN-TS": [(each, each.paper) for each in found],
-        "the best of the public libraries": [(each, each.libraries) for each in found],
+        "the paper's PFN-TS": {each.task: each.beats_paper for each in found},
+        "the best of the public libraries": {each.task: each.beats_libraries for each in found},
     }
     said = []
-    for name, pairs in references.items():
-        known = [(each, theirs) for each, theirs in pairs if theirs is not None]
-        below = [each.task for each, theirs in known if each.mean < theirs]
-        above = [each.task for each, theirs in known if each.mean >= theirs]
-        if known:
-            lower = f"Ours is lower than {name} on {len(below)} of {len(known)} tasks"
+    for name, lower_on in references.items():
+        below, above = ([t for t, lower in lower_on.items() if lower is so] for so in (True, False))
+        if below or above:
+            lower = f"Ours is lower than {name} on {len(below)} of {len(below) + len(above)} tasks"
             named = f" ({', '.join(below)})" if below and above else ""
             said.append(f"{lower}{named}{f', and not on {_and(above)}' if above and below else ''}.")
     return said
 
 
-def _reference(theirs: float | None, ours: float) -> Cell:
-    if theirs is None:
-        return Cell("")
-    return Cell(number(theirs), theirs, bold=theirs < ours)
+def _reference(theirs: float | None, beaten: bool | None) -> Cell:
+    return Cell("") if theirs is None else Cell(number(theirs), theirs, bold=not beaten)
 
 
 def _and(names: Sequence[str]) -> str:

@@ -29,8 +29,18 @@ def test_rank_is_averaged_over_shared_scenarios_only(make_run: MakeRun) -> None:
         make_run("friedman", "uniform", 0, 9.0),
         make_run("synbart", "uniform", 0, 0.5),
     )
-    assert section.shared == ("linear", "friedman")
+    assert section.comparable(section.policies) == ([LIN_TS, TS, UNIFORM], ["linear", "friedman"])
     assert section.ranks == {LIN_TS: (1 + 2.5) / 2, TS: (2 + 1) / 2, UNIFORM: (3 + 2.5) / 2}
+
+
+def test_policy_run_here_and_there_does_not_end_the_ranking_of_the_others(make_run: MakeRun) -> None:
+    (section,) = sections_of(
+        *(make_run(name, policy, 0, 1.0) for name in ("linear", "friedman", "synbart") for policy in ("ts",)),
+        *(make_run(name, "uniform", 0, 2.0) for name in ("linear", "friedman", "synbart")),
+        make_run("linear", "lin-ts", 0, 0.5),
+    )
+    assert section.comparable(section.policies) == ([TS, UNIFORM], ["linear", "friedman", "synbart"])
+    assert section.ranks == {TS: 1.0, UNIFORM: 2.0}
 
 
 def test_no_shared_scenario_gives_no_rank(make_run: MakeRun) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
-from pfnts.backbones.embedded.cache import Cache, attention
+from pfnts.backbones.embedded.cache import HOST, Cache, attention
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, quantile_levels
@@ -23,11 +23,11 @@ from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, quantile_leve
 if TYPE_CHECKING:
     from pfnts.backbones.embedded.sequence import EmbeddedSequence
 
-QUERIES_AT_ONCE = {"cpu": 64, "cuda": 4096, "mps": 4096}
+QUERIES_AT_ONCE = {"cpu": 64, HOST: 64, "cuda": 4096, "mps": 4096}
 """Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
-FEW_QUERIES = {"cpu": 8, "cuda": 4096, "mps": 4096}
+FEW_QUERIES = {"cpu": 8, HOST: 64, "cuda": 4096, "mps": 4096}
 """Up to as many, a pass consists of small operations: histories and prefixes are better asked together."""
-CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
+CELLS_AT_ONCE = {"cpu": 32_768, HOST: 4096, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
 WORTH_MOVING = 64
 """More queries than this are put to the network where it is, keys and values of a short cache being moved."""
@@ -144,10 +144,12 @@ class _Prefix:
     cache: Cache
 
     @property
-    def network(self) -> CausalPFN:
-        """Which one to ask: where the cache is kept, or where there is more room for many queries."""
-        few = len(self.asked.x) <= WORTH_MOVING
-        return self.cache.network if few else self.asked.sequence.network
+    def place(self) -> tuple[CausalPFN, str]:
+        """Which network to ask, and its kind of device: where the cache is, or where many queries fit."""
+        if len(self.asked.x) <= WORTH_MOVING:
+            return self.cache.network, self.cache.kind
+        sequence = self.asked.sequence
+        return sequence.network, torch.device(sequence.device).type
 
     def tell(self, parts: Sequence[_Output]) -> None:
         """Take what the network said about parts of the queries."""
@@ -199,7 +201,7 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
     """Put queries to prefixes whose caches are ready."""
     cut: dict[_Prefix, list[_Slice]] = {}
     for prefix in prefixes:
-        shown, kind = prefix.cache.show(prefix.asked.x), _device(prefix.network).type
+        shown, (_, kind) = prefix.cache.show(prefix.asked.x), prefix.place
         at_once = max(1, min(QUERIES_AT_ONCE[kind], CELLS_AT_ONCE[kind] // shown.shape[1]))
         # How many cores there are must not matter here: another cut rounds differently.
         count = math.ceil(len(shown) / at_once)
@@ -208,25 +210,22 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
             for x, part in zip(np.array_split(prefix.asked.x, count), shown.tensor_split(count), strict=True)
         ]
     alone: list[_Slice] = []
-    batches: dict[tuple[CausalPFN, int], list[_Slice]] = {}  # by the number of columns
+    batches: dict[tuple[CausalPFN, str, int], list[_Slice]] = {}  # by the number of columns
     for prefix, parts in cut.items():
-        if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES[_device(prefix.network).type]:
-            batches.setdefault((prefix.network, parts[0].shown.shape[1]), []).append(parts[0])
+        network, kind = prefix.place
+        if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES[kind]:
+            batches.setdefault((network, kind, parts[0].shown.shape[1]), []).append(parts[0])
         else:
             alone += parts
     said: dict[_Slice, _Output] = {}
-    for (network, width), batch in batches.items():
-        for few in _cut(batch, CELLS_AT_ONCE[_device(network).type] // width):
+    for (network, kind, width), batch in batches.items():
+        for few in _cut(batch, CELLS_AT_ONCE[kind] // width):
             said |= zip(few, _pass(network, few, cores), strict=True)
     if alone:
-        outputs = cores.each(lambda part: _pass(part.prefix.network, [part], Cores())[0], alone)
+        outputs = cores.each(lambda part: _pass(part.prefix.place[0], [part], Cores())[0], alone)
         said |= zip(alone, outputs, strict=True)
     for prefix, parts in cut.items():
         prefix.tell([said[part] for part in parts])
-
-
-def _device(network: CausalPFN) -> torch.device:
-    return network.cells.missing.device
 
 
 def _cut(slices: list[_Slice], queries: int) -> list[list[_Slice]]:
@@ -247,7 +246,7 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     lengths = [len(part.shown) for part in slices]
     sizes = [part.prefix.size for part in slices]
     longest = sorted(range(len(slices)), key=lambda i: -sizes[i])  # first, so that cores end together
-    device = _device(network)
+    device = network.cells.missing.device
     position = torch.tensor([t for t, q in zip(sizes, lengths, strict=True) for _ in range(q)], device=device)
 
     def attend(number: int, block: CausalBlock, h: Tensor) -> Tensor:

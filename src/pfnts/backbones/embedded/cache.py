@@ -21,11 +21,14 @@ from pfnts.backbones.embedded.rows import Claims
 Array = NDArray[np.float64]
 
 SMALLEST_BASIS = 32
-PIECE = {"cpu": 64, "cuda": 256, "mps": 256}
+HOST = "host"
+"""The kind of device that a CPU is where a card does the rest, and the last bit is given up for speed: on a
+card numbers depend on the size of an operation, and so on what else is asked."""
+PIECE = {"cpu": 64, HOST: 64, "cuda": 256, "mps": 256}
 """Rows that enter a cache together."""
 BASE = 4
 """Ratio of the pieces of a tail: smaller takes fewer passes for a new tail, larger less for a row more."""
-SIDE_BY_SIDE = {"cpu": 4, "cuda": 8, "mps": 4}
+SIDE_BY_SIDE = {"cpu": 4, HOST: 4, "cuda": 8, "mps": 4}
 """Pieces in one pass."""
 NARROW = 40
 """As many columns are always shown, and no more are told to regressions, whose time grows with their cube."""
@@ -49,8 +52,7 @@ class Cache:
     and products of other shapes round differently. So rows enter in whole pieces only. The rows after the
     last whole piece, the tail of a prefix, enter in pieces of 16, 4 and 1 rows, aligned likewise: a row more
     takes one pass, and any tail at most nine. The tail lies before the first row, next to which it can be
-    read in one stretch whatever whole pieces follow. On a card, where passes are dear and the last bit is
-    given up anyway, a tail enters in one.
+    read in one stretch whatever whole pieces follow. Where the last bit is given up, a tail enters in one.
 
     Parameters
     ----------
@@ -64,13 +66,24 @@ class Cache:
         Columns that are never mixed with others.
     device
         Where to compute, and where the network is.
+    kind
+        Its kind, if that is `HOST`.
     """
 
-    def __init__(self, network: CausalPFN, X: Array, y: Array, *, keep: Sequence[int], device: str) -> None:
-        kind = torch.device(device).type
+    def __init__(
+        self,
+        network: CausalPFN,
+        X: Array,
+        y: Array,
+        *,
+        keep: Sequence[int],
+        device: str,
+        kind: str | None = None,
+    ) -> None:
+        self.kind = kind = kind or torch.device(device).type
+        """Of the device where it is kept."""
         self.device = device
         """Where it is kept."""
-        self._tails_at_once = kind != "cpu"
         self.basis = len(y)
         self.piece = PIECE[kind] if len(y) >= SMALLEST_BASIS else len(y)
         self.rows = 0
@@ -93,7 +106,7 @@ class Cache:
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
         start = network.cells.start_row(self.identity)  # (1, 1, P, c)
         told = torch.zeros(1, 1, network.architecture.row, device=device)
-        self._start = [Piece(network, start, told, self._place(0, 1, before=None), self._held)]
+        self._start = [Piece(network, kind, start, told, self._place(0, 1, before=None), self._held)]
 
     @property
     def empty(self) -> bool:
@@ -132,7 +145,7 @@ class Cache:
 
     def tail_ends(self, size: int) -> list[int]:
         """Sizes after the pieces in which the tail of a prefix enters: what it can answer for with it."""
-        return [size] if self._tails_at_once else tail_ends(size - size % self.piece, size)
+        return [size] if self.kind != "cpu" else tail_ends(size - size % self.piece, size)
 
     def _extend(self, size: int, X: Array, y: Array) -> Growth:
         """Enter whole pieces of the history, up to ``size`` rows."""
@@ -198,7 +211,8 @@ class Cache:
         shown = self.show(X)[None].to(self.device)
         cells = network.cells(shown, self.identity) + network.cells.target(target)[:, :, None]
         told = network.target(target) + network.base_prediction(self._tell(X, y, regressions))
-        return Piece(network, cells, told, self._place(begin + 1, end + 1, before=start), self._held)
+        place = self._place(begin + 1, end + 1, before=start)
+        return Piece(network, self.kind, cells, told, place, self._held)
 
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
         """Where tokens at positions ``begin`` to ``end`` stand; in the tail if it begins ``before`` them."""
@@ -262,6 +276,8 @@ class Piece:
 
     network: CausalPFN
     """Through which they will pass."""
+    kind: str
+    """Of the device where it is."""
     cells: Tensor
     """(1, m, P, c)"""
     told: Tensor

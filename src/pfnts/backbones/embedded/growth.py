@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.cache import Growth, Piece, attention
+from pfnts.backbones.embedded.cache import HOST, Growth, Piece, attention
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
 
-CELLS_AT_ONCE = {"cpu": None, "cuda": 262_144, "mps": 65_536}
+CELLS_AT_ONCE = {"cpu": None, HOST: 4096, "cuda": 262_144, "mps": 65_536}
 """Cells of pieces that pass as one tensor. On a CPU each piece passes by itself: a core can take it, and what
 is kept of a row does not depend on what else is entered, not even in the last bit. Elsewhere the last bit is
 given up for larger operations."""
@@ -23,20 +23,19 @@ def grow(growths: Iterable[Growth], cores: Cores) -> None:
     while running:
         steps = [(growth, next(growth, None)) for growth in running]
         running = [growth for growth, pieces in steps if pieces is not None]
-        by_network: dict[CausalPFN, list[Piece]] = {}
+        by_place: dict[tuple[CausalPFN, str], list[Piece]] = {}
         for piece in (piece for _, pieces in steps for piece in pieces or ()):
-            by_network.setdefault(piece.network, []).append(piece)
-        for network, pieces in by_network.items():
-            for batch in _batches(pieces):
+            by_place.setdefault((piece.network, piece.kind), []).append(piece)
+        for (network, kind), pieces in by_place.items():
+            for batch in _batches(pieces, CELLS_AT_ONCE[kind]):
                 _pass(network, batch, cores)
 
 
-def _batches(pieces: Sequence[Piece]) -> list[list[list[Piece]]]:
+def _batches(pieces: Sequence[Piece], at_once: int | None) -> list[list[list[Piece]]]:
     """Cut pieces of one network into passes, and each of them into stacks that are one tensor.
 
     A piece comes no earlier than those of its cache before it, whose keys it sees.
     """
-    at_once = CELLS_AT_ONCE[pieces[0].cells.device.type]
     if at_once is None:
         return [[[piece] for piece in pieces]]
     batches: list[list[list[Piece]]] = []

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pfnts.backbones.base import Prediction, PredictiveSequence, Question
 from pfnts.backbones.checks import check_keep, check_rows
 from pfnts.backbones.embedded.asking import answer
-from pfnts.backbones.embedded.cache import NARROW, SHORT, SMALLEST_BASIS, Cache, Growth
+from pfnts.backbones.embedded.cache import HOST, NARROW, SHORT, SMALLEST_BASIS, Cache, Growth
 from pfnts.backbones.embedded.model import CausalPFN
 
 LARGEST_BASIS = 2048
@@ -144,11 +144,11 @@ class EmbeddedSequence(PredictiveSequence):
 
     def _made(self, basis: int) -> Cache:
         if basis not in self._caches:
-            network, device = self.network, self.device
+            network, device, kind = self.network, self.device, None
             if self._host is not None and basis < SHORT and self.columns <= NARROW:
-                network, device = self._host, "cpu"
+                network, device, kind = self._host, "cpu", HOST
             X, y = self._X[:basis], self._y[:basis]
-            self._caches[basis] = Cache(network, X, y, keep=self._keep, device=device)
+            self._caches[basis] = Cache(network, X, y, keep=self._keep, device=device, kind=kind)
         return self._caches[basis]
 
 

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pfnts.experiments.report import sections as default
 from pfnts.experiments.report.page import Part
 from pfnts.experiments.report.sections import Section
 from pfnts.experiments.report.tables import Table
 from pfnts.experiments.spec import PolicySpec
-
-
-@dataclass(frozen=True)
-class Footer:
-    """A row below a table of regret."""
-
-    name: str
-    """What it is."""
-    figures: Mapping[str, float]
-    """By scenario."""
-    note: str
-    """Where they come from."""
 
 
 class Companion:
@@ -40,9 +27,13 @@ class Companion:
         """Regret to be shown below ours."""
         return None
 
-    def footers(self, section: Section) -> list[Footer]:  # noqa: ARG002
-        """Rows to be shown below the policies."""
-        return []
+    def has_own_table(self, section: Section) -> bool:  # noqa: ARG002
+        """Whether a section is shown otherwise, and needs neither table nor curves."""
+        return False
+
+    def footer(self, section: Section) -> tuple[str, Mapping[str, float], str] | None:  # noqa: ARG002
+        """A row to be shown below the policies: its name, its figures by scenario, where they come from."""
+        return None
 
     def parts(self, sections: Sequence[Section]) -> list[Part]:  # noqa: ARG002
         """Parts of the page after the comparisons."""

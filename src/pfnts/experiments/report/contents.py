@@ -9,7 +9,7 @@ import numpy as np
 
 from pfnts.experiments.charts import Chart, Line, Panel, styles_of
 from pfnts.experiments.outcomes import bands, places_of
-from pfnts.experiments.report.companion import NONE, Companion, Footer
+from pfnts.experiments.report.companion import NONE, Companion
 from pfnts.experiments.report.sections import Section
 from pfnts.experiments.report.tables import Cell, Table, number, spread
 from pfnts.experiments.spec import PolicySpec
@@ -22,7 +22,7 @@ _MISSING = "—"
 def regret_table(section: Section, *, beside: Companion = NONE) -> Table:
     """Policies by scenarios: mean ± standard error, the lowest bold, the average rank."""
     ranks = section.ranks
-    ranked = bool(ranks) and len(section.policies) > 1
+    ranked = len(ranks) > 1
     rows = []
     for policy in section.policies:
         row = [Cell(row_name(section, policy), colour=colours(section)[policy])]
@@ -32,19 +32,23 @@ def regret_table(section: Section, *, beside: Companion = NONE) -> Table:
     gap = [Cell("")] if ranked else []
     fixed = [section.best_fixed(scenario) for scenario in section.scenarios]
     footer = [[Cell(FIXED), *gap, *(Cell(spread(*found), found[0]) for found in fixed)]]
-    footers = beside.footers(section)
-    for each in footers:
-        figures = [each.figures.get(scenario) for scenario in section.scenarios]
-        footer.append([Cell(each.name), *gap, *(Cell("" if f is None else number(f), f) for f in figures)])
+    name, known, note = beside.footer(section) or ("", {}, "")
+    if name:
+        figures = [known.get(scenario) for scenario in section.scenarios]
+        footer.append([Cell(name), *gap, *(Cell("" if f is None else number(f), f) for f in figures)])
     header = [name + (" †" if section.needs_no_context(name) else "") for name in section.scenarios]
     titles = [_column_title(section, name) for name in section.scenarios]
     return Table(
         caption=caption(section),
         header=("policy", *(["rank"] if ranked else []), *header),
-        titles=("", *(["mean rank over the scenarios that all policies have"] if ranked else []), *titles),
+        titles=(
+            "",
+            *(["mean rank over the scenarios that all policies ranked have"] if ranked else []),
+            *titles,
+        ),
         rows=tuple(rows),
         footer=tuple(map(tuple, footer)),
-        notes=tuple(_notes(section, footers, ranked=ranked)),
+        notes=tuple(_notes(section, note, ranked=ranked)),
         heading=None if section.axis else caption(section, titled=False),
     )
 
@@ -165,12 +169,13 @@ def _regret_cell(section: Section, scenario: str, policy: PolicySpec, beside: Co
     )
 
 
-def _notes(section: Section, footers: Sequence[Footer], *, ranked: bool) -> list[str]:
+def _notes(section: Section, footer: str, *, ranked: bool) -> list[str]:
     notes = ["Mean ± standard error over replications; bold: the lowest mean."]
     if ranked:
-        shared = len(section.shared)
-        which = "one scenario" if shared == 1 else f"{shared} scenarios"
-        notes.append(f"Rank: average over the {which} that all policies have.")
+        policies, scenarios = section.comparable(section.policies)
+        which = "one scenario" if len(scenarios) == 1 else f"{len(scenarios)} scenarios"
+        whom = "all policies have" if len(policies) == len(section.policies) else "the policies ranked have"
+        notes.append(f"Rank: average over the {which} that {whom}.")
     elif len(section.policies) > 1:
         notes.append("No rank: there is no scenario that all policies have.")
     if any(row.replications < section.replications for row in section.cells.values()):
@@ -181,7 +186,7 @@ def _notes(section: Section, footers: Sequence[Footer], *, ranked: bool) -> list
     if short := [f"{name} {rounds:,}" for name, rounds in fewer.items() if rounds < section.horizon]:
         notes.append(f"Rounds where there is less data: {', '.join(short)}.")
     notes.append(f"{FIXED.capitalize()}: pulled in every round, chosen in hindsight.")
-    notes += [each.note for each in footers]
+    notes += [footer] if footer else []
     if any(map(section.needs_no_context, section.scenarios)):
         notes.append("†: one fixed arm loses nothing, so contexts are not needed.")
     return notes

@@ -108,6 +108,12 @@ def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:
     coverage_figure(rows, out / "coverage.png")
 
 
+def find_coverage(root: Path) -> Path | None:
+    """Where ``coverage.csv`` is in a folder of runs, or in a folder ``coverage`` or ``calibration`` of it."""
+    places = (root / name / "coverage.csv" for name in ("", "coverage", "calibration"))
+    return next((place for place in places if place.is_file()), None)
+
+
 def read_coverage(path: Path) -> list[CoverageRow]:
     """Read back ``coverage.csv``; the seconds are elsewhere, and NaN here."""
     try:

@@ -46,21 +46,23 @@ class Section:
         """Runs of a complete cell."""
         return max(row.replications for row in self.cells.values())
 
-    @property
-    def shared(self) -> tuple[str, ...]:
-        """Scenarios on which every policy has a run."""
-        return tuple(
-            scenario
-            for scenario in self.scenarios
-            if all((scenario, policy) in self.cells for policy in self.policies)
-        )
+    def comparable(self, policies: Sequence[PolicySpec]) -> tuple[list[PolicySpec], list[str]]:
+        """Policies and scenarios of which every pair has runs.
 
-    @property
+        Either all policies, on the scenarios that they share, or all scenarios, with the policies that have
+        runs on each: whichever is more, so that a policy run here and there does not end the comparison.
+        """
+        whole = [p for p in policies if all((name, p) in self.cells for name in self.scenarios)]
+        shared = [name for name in self.scenarios if all((name, p) in self.cells for p in policies)]
+        if len(whole) * len(self.scenarios) > len(policies) * len(shared):
+            return whole, list(self.scenarios)
+        return list(policies), shared
+
+    @cached_property
     def ranks(self) -> dict[PolicySpec, float]:
-        """Rank of each policy by its mean regret, averaged over the shared scenarios; empty without any."""
-        return average_ranks(
-            {policy: [self.cells[name, policy].mean for name in self.shared] for policy in self.policies}
-        )
+        """Rank by mean regret, averaged over the scenarios, of what is comparable; empty without any."""
+        policies, scenarios = self.comparable(self.policies)
+        return average_ranks({p: [self.cells[name, p].mean for name in scenarios] for p in policies})
 
     def best(self, scenario: str) -> float:
         """Lowest mean regret on the scenario."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import ClassVar
@@ -73,6 +73,14 @@ class Table:
     """How many of the first columns hold words."""
     heading: str | None = None
     """What stands above it on a page whose headings say the rest; the caption when left out."""
+
+    @classmethod
+    def of(
+        cls, caption: str, header: tuple[str, ...], rows: Iterable[Sequence[str]], *, words: int = 1
+    ) -> Table:
+        """Make one of texts, sorted by the numbers that they begin with; ``words`` columns hold none."""
+        cells = tuple(tuple(Cell(text, _leading_number(text)) for text in row) for row in rows)
+        return cls(caption, header, cells, text_columns=words)
 
 
 def markdown(table: Table) -> str:
@@ -157,6 +165,13 @@ def spread(mean: float, error: float | None) -> str:
     if error is None or math.isnan(error):
         return number(mean)
     return f"{number(mean)} ± {number(error, like=mean)}"
+
+
+def _leading_number(text: str) -> float | None:
+    try:
+        return float(text.split(" ")[0].replace(",", ""))
+    except ValueError:
+        return None
 
 
 def _plain(value: object, digits: int) -> object:

@@ -18,12 +18,11 @@ from pfnts.experiments.report.contents import (
     tidy_frame,
     times_table,
 )
-from pfnts.experiments.report.coverage import coverage_chart, coverage_table, read_coverage
+from pfnts.experiments.report.coverage import coverage_chart, coverage_table, find_coverage, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize, section_of
 from pfnts.experiments.store import Run, RunStore
 
-COVERAGE = "coverage.csv"
 _REGRET = (
     "section", "horizon", "scenario", "rounds", "policy", "replications", "mean", "standard_error",
     "needs_no_context",
@@ -81,14 +80,7 @@ def write_report(
     """
     store = RunStore(root)
     outcomes, notes = read_outcomes(store)
-    coverage = next(
-        (
-            file
-            for name in ("", "coverage", "calibration")
-            if (file := store.root / name / COVERAGE).is_file()
-        ),
-        None,
-    )
+    coverage = find_coverage(store.root)
     if not outcomes and coverage is None and not beside.parts([]):
         raise nothing_finished(store, notes)
     out = store.root / "report" if out is None else folder_at(out, name="the place of the report")
@@ -98,7 +90,7 @@ def write_report(
     if sections:
         write_tables(out, sections, beside)
     if figures:
-        _write_figures(out / "figures", sections)
+        _write_figures(out / "figures", [each for each in sections if not beside.has_own_table(each)])
     parts = _parts(sections, beside, _machines(outcomes))
     if coverage is not None:
         parts.append(Part("Coverage of intervals", _coverage(coverage), "Coverage"))
@@ -143,15 +135,16 @@ def nothing_finished(store: RunStore, notes: Sequence[str] = ()) -> ValueError:
 
 def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
     """Write all tables, as markdown, CSV and LaTeX."""
+    shown = [section for section in sections if not beside.has_own_table(section)]
     rows = tidy_frame(sections, beside=beside)
     regret, times = [*_REGRET, *filter(None, [beside.name])], [row for row in rows if "seconds" in row]
     written = {
         "regret": (
-            [regret_table(section, beside=beside) for section in sections],
+            [regret_table(section, beside=beside) for section in shown],
             tables.csv_text(regret, [[row.get(name) for name in regret] for row in rows]),
         ),
         "times": (
-            [times_table(section) for section in sections],
+            [times_table(section) for section in shown],
             tables.csv_text(_TIMES, [[row[name] for name in _TIMES] for row in times]),
         ),
         **beside.tables(sections),
@@ -170,21 +163,22 @@ def figure_name(section: Section) -> str:
 
 def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> list[Part]:
     several = len({section.horizon for section in sections}) > 1
+    shown = [section for section in sections if not beside.has_own_table(section)]
     parts = []
-    for section in (section for section in sections if not section.axis):
+    for section in (section for section in shown if not section.axis):
         title = f"{section.title}, {section.horizon:,} rounds" if several else section.title
         blocks = (regret_table(section, beside=beside), regret_chart(section))
         parts.append(Part(title, blocks, title.split(" of ")[0]))
     parts += beside.parts(sections)
     varied: list[Block] = []
-    for section in (section for section in sections if section.axis):
+    for section in (section for section in shown if section.axis):
         curves = Details(f"Curves of {section.title}", (regret_chart(section),))
         varied += [regret_table(section, beside=beside), curves]
     if varied:
         parts.append(Part("Variants", (Text("One policy as it comes and with other options."), *varied)))
     if sections:
         where = f"Measured on {machines}; other work may have run beside it." if machines else ""
-        times = tuple(times_table(section) for section in sections)
+        times = tuple(times_table(section) for section in shown)
         parts.append(Part("Time", (*times, *([Text(where, "note")] if where else []))))
     return parts
 

@@ -70,8 +70,10 @@ class ContextualBanditsLinUCB(PeerPolicy):
         self._bandit.partial_fit(row, np.array([arm]), np.array([reward]))
 
     def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
-        scores = [self._bandit.decision_function(row[None])[0] for row in self._design(X)]
-        return rules.greedy(np.array(scores)[:, list(arms)], eligible, uniforms[:, -1])
+        scores = np.array([self._bandit.decision_function(row[None])[0] for row in self._design(X)])
+        # Large features make it lose a variance to rounding; such an arm is the one that it would take.
+        bounds = np.where(np.isnan(scores), np.inf, scores)[:, list(arms)]
+        return rules.greedy(bounds, eligible, uniforms[:, -1])
 
     def _settings(self) -> dict[str, Any]:
         return {"alpha": self._alpha, "penalty": self._penalty}
