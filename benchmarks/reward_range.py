@@ -19,7 +19,7 @@ import numpy as np
 
 from pfnts import PFNTS, Rewards, simulate
 from pfnts.environments import Environment, make
-from pfnts.policies import LinUCB, corners
+from pfnts.policies import LinUCB, unexplored
 
 SHAPES = {"box": (2, 0.05), "slab": (3, 0.02), "plane": (5, 0.03), "ball": (3, 0.01)}
 """Features, and the share of the contexts in each arm's corner."""
@@ -66,14 +66,14 @@ def plain(name, rounds, seed):
 
 @contextmanager
 def settings(**values: float) -> Iterator[None]:
-    before = {name: getattr(corners, name) for name in values}
+    before = {name: getattr(unexplored, name) for name in values}
     for name, value in values.items():
-        setattr(corners, name, value)
+        setattr(unexplored, name, value)
     try:
         yield
     finally:
         for name, value in before.items():
-            setattr(corners, name, value)
+            setattr(unexplored, name, value)
 
 
 def contestants(backbone, range_):
@@ -84,7 +84,7 @@ def contestants(backbone, range_):
         "no range": ({}, lambda arms: PFNTS(arms, backbone=backbone)),
         "range": ({}, known),
         "looks, does not follow": ({"_USUAL": 0.0}, known),
-        "follows, does not look": ({"_REACH": 0.0}, known),
+        "follows, does not look": ({"_TAIL": 0.0}, known),
         "lin-ucb": ({}, LinUCB),
     }
 

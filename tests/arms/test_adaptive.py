@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts.arms import Adaptive, ArmModels
+from pfnts.arms import Adaptive, ArmModels, selector
 from pfnts.arms.memory import Memory
 from pfnts.backbones import LinearBackbone, load
 from pfnts.events import ActionSet, History, Observed
+from pfnts.posterior import SubCLT
 from pfnts.scores import crps
 
 LEVELS = np.arange(1, 100) / 100
@@ -120,9 +121,6 @@ def test_totals_stand_still_after_the_last_switch_time(rng: Generator) -> None:
     assert late == models.totals
     assert early.totals == [0.0, 0.0]
     # From then on it is the plain layout, to the last bit.
-    from pfnts.arms import selector
-    from pfnts.posterior import SubCLT
-
     plain = ArmModels(
         selector(models.layout.name),
         backbone=LinearBackbone(),
@@ -165,3 +163,31 @@ def test_equal_totals_change_nothing() -> None:
 def test_switch_times_must_increase(times: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="switch_times must be positive and increasing"):
         Adaptive(switch_times=times)
+
+
+def test_a_model_that_is_started_anew_equals_one_of_the_rows_since(rng: Generator) -> None:
+    # Arms of opposite slopes until row 640, then of the same: another layout is the better one.
+    before, since = (history_of(rng, 640, shared=shared) for shared in (False, True))
+    history = History([0, 1])
+    for part in (before, since):
+        for x, arm, reward in zip(part.contexts, part.arms, part.rewards, strict=True):
+            history.fold(Observed(x.tolist(), int(arm), float(reward)))
+    options: dict[str, Any] = {"backbone": LinearBackbone(), "warmup": 5, "n_arms": 2, "width": 3}
+    watched = ArmModels(Adaptive(), memory=Memory(2.0, detector=2000), **options)
+    watched.advance(history)
+    [change] = [each for each in watched.changes if each.restarted]
+    assert 630 <= change.since <= 650
+    alone = History([0, 1])
+    for row in range(change.since, history.size):
+        x, arm, reward = history.contexts[row], history.arms[row], history.rewards[row]
+        alone.fold(Observed(x.tolist(), int(arm), float(reward)))
+    plain = ArmModels(Adaptive(), memory=Memory(2.0, detector=None), **options)
+    plain.advance(alone)
+    assert watched.layout.name == plain.layout.name == "joint"
+    # Its refresh at the restart lets a few rewards be predicted a little better.
+    np.testing.assert_allclose(watched.totals, plain.totals, rtol=0.05)
+    ours, theirs = (
+        m.posteriors(history.contexts[:5], ActionSet.of([0, 1]), SubCLT()) for m in (watched, plain)
+    )
+    for one, two in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one.mean, two.mean, atol=0.1)

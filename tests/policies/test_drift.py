@@ -79,6 +79,23 @@ def test_a_sudden_change_is_noticed_and_the_model_starts_anew(seed: int) -> None
     assert losses[0] < 0.2 * losses[1]
 
 
+@pytest.mark.parametrize("encoding", ["adaptive", "disjoint"])
+def test_every_arm_is_warmed_up_again_after_a_restart(encoding: str) -> None:
+    # The rows since the change are where the old model preferred their arms.
+    X, _, rewards = world(900, change=600, seed=2)
+    policy, rng, reasons, arms = policy_of(encoding, detector=2000), np.random.default_rng(2), [], []
+    for t in range(900):
+        decision = policy.decide(X[t], rng=rng)
+        reasons.append(decision.reason)
+        arms.append(decision.index)
+        policy.update(decision, reward=rewards[t, decision.index])
+    [restart] = [change.row for change in policy.changes if change.restarted]
+    warm = reasons.index("thompson", restart)
+    assert reasons[restart:warm] == ["warmup"] * (warm - restart)
+    assert np.bincount(arms[restart:warm], minlength=2).min() == 5
+    assert "warmup" not in [*reasons[20:restart], *reasons[warm:]]
+
+
 @pytest.mark.parametrize("memory", MEMORIES, ids=str)
 @pytest.mark.parametrize("encoding", ["adaptive", "disjoint"])
 def test_stretches_equal_single_rounds(memory: dict[str, Any], encoding: str) -> None:

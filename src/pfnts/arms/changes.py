@@ -18,10 +18,13 @@ ALL_SCORED = 2048
 """A model that holds as many rows predicts every second reward for the detector: what it says costs more."""
 _LONGEST = 8 * EVERY
 """Rows for which a suspicion lasts."""
-_SURE = 3.0
-"""Standard errors by which rows since a change must predict better without the older ones."""
+_SURE = 2.0
+"""Standard errors by which rows since a change must predict better without the older ones. Where nothing has
+changed, fewer rows predict worse: chance has more to make up for than these."""
 _COMPARED = 16
 """Rows that must be there for a comparison."""
+_KEPT = 1024
+"""Rows whose losses are kept."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +79,28 @@ class ChangeWatch:
         """
         since = self._alarms[0] if self._alarms else None
         self._alarms = []
-        self._losses = {row: loss for row, loss in self._losses.items() if row >= size - _LONGEST}
+        self._losses = {row: loss for row, loss in self._losses.items() if row >= size - _KEPT}
         suspected = {*self.suspected, *([] if since is None else [since])}
         self.suspected = sorted(row for row in suspected if row >= size - _LONGEST)
         return since
 
-    def worse_than(self, numbers: NDArray[np.int64], losses: Array) -> bool:
-        """Whether other losses (n,) at the same rows are lower by more than chance."""
-        known = np.array([number in self._losses for number in numbers.tolist()], dtype=np.bool_)
-        if known.sum() < _COMPARED:
+    def compared(self, since: int, middle: int) -> NDArray[np.int64]:
+        """Rows to compare models at: from ``middle`` on, and as many spread over those before ``since``."""
+        after = [row for row in self._losses if row >= middle]
+        before = [row for row in self._losses if row < since]
+        spread = np.linspace(0, len(before) - 1, min(len(after), len(before))).astype(int)
+        return np.array([*(before[place] for place in spread), *after], dtype=np.int64)
+
+    def shows(self, since: int, rows: NDArray[np.int64], losses: Array) -> bool:
+        """Whether the losses (n,) of a model of the first rows since then show that the world has changed.
+
+        It predicts the later rows better than the old model did, by more than chance, and most rows before
+        the change worse. The former alone says little: where prizes are rare, a model that has seen none does
+        better in most rows, old or new.
+        """
+        gains = np.array([self._losses[row] for row in rows.tolist()]) - losses
+        later, before = gains[rows >= since], gains[rows < since]
+        if min(len(later), len(before)) < _COMPARED:
             return False
-        gains = np.array([self._losses[number] for number in numbers[known].tolist()]) - losses[known]
-        return bool(gains.mean() > _SURE * gains.std() / np.sqrt(len(gains)))
+        better = later.mean() > _SURE * later.std() / np.sqrt(len(later))
+        return bool(better and np.median(before) < 0)

@@ -36,8 +36,8 @@ class Memory:
     most about three times as many are held."""
     detector: float | None = 2000.0
     """A detector notices rewards that surprise the model, refreshes it, and starts it anew from the rows
-    since then once these predict better by themselves. On average it takes at least this many rows from one
-    false alarm to the next. None for no detector."""
+    since then, with a warm-up, once these predict better by themselves. On average it takes at least this
+    many rows from one false alarm to the next. None for no detector."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refresh", check_refresh(self.refresh))

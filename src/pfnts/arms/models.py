@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from functools import partial
 from typing import TypeAlias
 
@@ -73,22 +74,14 @@ class ArmModels:
         self._candidates = selector.candidates(n_arms)
         # Rows of each layout's sequences for contexts with features (n, P + A) and arm numbers (n,).
         self._rows_of = [partial(layout.features, n_arms=n_arms) for layout in self._candidates]
-        self._grown = {
-            place: self._start(place)
-            for place in (range(len(self._candidates)) if selector.compares else [0])
-        }
-        self._active = 0
-        self.layout, self.answering = self._candidates[0], self._grown[0]
-        """The layout that answers now, and its sequences by arm number."""
-        self._switches = list(selector.switch_times)
         self._forecasts: list[Forecast] = []
-        self.totals = [0.0] * len(self._candidates)
-        """CRPS of each candidate layout so far."""
+        self._begin(0)
         self.size = 0
         """Rows taken in."""
         self._cut = memory.next_cut(0)
         self._kept = np.arange(0)  # rows that stayed at the last restart, which was after so many rows
         self._restarted = self._restarts = self._since = 0
+        self._pulled: Counter[int] = Counter()  # rows of each arm since the detector restarted the models
         self._watch = None if memory.detector is None else ChangeWatch(rows=memory.detector)
         self.changes: list[Change] = []
         """What the detector has noticed so far."""
@@ -98,22 +91,31 @@ class ArmModels:
     def advance(self, history: History) -> None:
         """Take in the rows that the history has gained."""
         self._history = history
-        new = slice(self.size, history.size)
+        self._take_in(history, history.size)
+
+    def _take_in(self, history: History, end: int, *, again: bool = False) -> None:
+        """Take in the rows up to ``end``; the detector does not look at those that are taken in again."""
+        new = slice(self.size, end)
         X, arms = history.rows[new], history.arms[new]
-        features = {place: self._rows_of[place](X, arms) for place in self._grown}
+        features: dict[int, Array] = {}
         for i, arm in enumerate(arms.tolist()):
+            features |= {p: self._rows_of[p](X, arms) for p in self._grown if p not in features}
             reward = float(history.rewards[self.size])
             if (self._selector.compares and self._switches) or self._watched():
-                self._forecast({place: rows[i] for place, rows in features.items()}, arm, reward)
+                self._forecast({place: features[place][i] for place in self._grown}, arm, reward)
             self.size += 1
             for place, grown in self._grown.items():
                 if grown[arm].add(features[place][i], arm, reward):
                     grown[arm].refresh(self._so_far(history))
+            if self._since and not again:
+                self._pulled[arm] += 1
+                if self._pulled[arm] == self._warmup:
+                    for grown in self._grown.values():
+                        grown[arm].refresh(self._so_far(history))
             if self._switches and self.size >= self._switches[0]:
                 del self._switches[0]
                 self._switch(history)
-                features = {p: features.get(p, self._rows_of[p](X, arms)) for p in self._grown}
-            if self._watch is not None and self.size % EVERY == 0:
+            if self._watch is not None and self.size % EVERY == 0 and not again:
                 self._look(self._watch, history)
             if self.size == self._cut:
                 self._cut = self._memory.next_cut(self.size)
@@ -140,6 +142,11 @@ class ArmModels:
         if rows:
             return self.layout.name, rows, self._restarts
         return "pooled", len(self._pooled()), self._restarts
+
+    def warm_rows(self, arm: int) -> int:
+        """Rows of an arm that its warm-up counts: those held, and after a restart only those since."""
+        held = self.answering[arm].held[arm]
+        return min(held, self._pulled[arm]) if self._since else held
 
     def lasts(self, most: int) -> int:
         """Rows, ``most`` or fewer, after which posteriors may change whatever the rows are."""
@@ -230,6 +237,17 @@ class ArmModels:
         """Numbers of the rows that the models have been told since they were started."""
         return np.concatenate([self._kept, np.arange(self._restarted, self.size)])
 
+    def _begin(self, row: int) -> None:
+        """Empty sequences of the candidates, of which the first answers; row ``row`` will be their first."""
+        places = range(len(self._candidates)) if self._selector.compares else [0]
+        self._grown = {place: self._start(place) for place in places}
+        self._active = 0
+        self.layout, self.answering = self._candidates[0], self._grown[0]
+        """The layout that answers now, and its sequences by arm number."""
+        self._switches = [row + time for time in self._selector.switch_times]
+        self.totals = [0.0] * len(self._candidates)
+        """CRPS of each candidate layout so far."""
+
     def _start(self, place: int) -> list[ArmHistory]:
         """Empty sequences of a layout, by arm number: one for each arm, or one for all, in every place."""
         layout = self._candidates[place]
@@ -287,20 +305,19 @@ class ArmModels:
             self._refresh_all(self._so_far(history))
             self.changes.append(Change(self.size, since, restarted=False))
         for row in watch.suspected:
-            if self._better_since(watch, row, history):
+            if self._changed(watch, row, history):
                 self.changes.append(Change(self.size, row, restarted=True))
-                self._since = row
-                self._restart(history, np.arange(row, self.size))
-                watch.begin_anew()
+                self._begin_anew(watch, history, row)
                 return
 
-    def _better_since(self, watch: ChangeWatch, since: int, history: History) -> bool:
-        """Whether a model of the first half of the rows since then predicts the second half better."""
+    def _changed(self, watch: ChangeWatch, since: int, history: History) -> bool:
+        """Whether a model of the first half of the rows since then shows that the world has changed."""
         middle = (since + self.size) // 2
         alone = self._grow(self._active, history, np.arange(since, middle))
         for model in dict.fromkeys(alone):
             model.refresh(history.rewards[since:middle])
-        rows = np.array([r for r in range(middle, self.size) if alone[history.arms[r]].version])
+        rows = watch.compared(since, middle)
+        rows = rows[[alone[arm].version > 0 for arm in history.arms[rows].tolist()]]
         if not len(rows):
             return False
         arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
@@ -312,7 +329,19 @@ class ArmModels:
         losses = np.empty(len(rows))
         for group, found in scored(forecasts, lambda f: alone[f.arm], self._backbone):
             losses[[forecast.number for forecast in group]] = found
-        return watch.worse_than(rows, losses)
+        return watch.shows(since, rows, losses)
+
+    def _begin_anew(self, watch: ChangeWatch, history: History, since: int) -> None:
+        """Forget the rows before ``since`` and take in the others as if they were the first."""
+        end, self.size = self.size, since
+        self._since = self._restarted = since
+        self._kept = np.arange(0)
+        self._restarts += 1
+        self._pulled.clear()
+        self._begin(since)
+        watch.begin_anew()
+        self._take_in(history, end, again=True)
+        self._refresh_all(self._so_far(history))
 
     def _restart(self, history: History, rows: NDArray[np.int64]) -> None:
         """Start all sequences anew from some rows."""

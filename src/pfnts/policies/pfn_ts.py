@@ -228,7 +228,7 @@ class PFNTS(Policy):
         models, warmup = self._models, self._traffic.warmup
         features = models.layout.by_features
         if features is None:
-            return np.array([models.answering[arm].held[arm] < warmup for arm in arms.numbers])
+            return np.array([models.warm_rows(arm) < warmup for arm in arms.numbers])
         # Where features tell arms apart, the rows of any arm count.
         needed = features.pooled_warmup(models.width, warmup=warmup)
         return np.full(len(arms), models.answering[0].version < needed)
