@@ -18,9 +18,10 @@ ALL_SCORED = 2048
 """A model that holds as many rows predicts every second reward for the detector: what it says costs more."""
 _LONGEST = 8 * EVERY
 """Rows for which a suspicion lasts."""
-_SURE = 2.0
+_SURE = 3.0
 """Standard errors by which rows since a change must predict better without the older ones. Where nothing has
-changed, fewer rows predict worse: chance has more to make up for than these."""
+changed, fewer rows predict worse: chance has more to make up for than these. Two are too few where rewards
+are rare: their losses are mostly those of a few rows."""
 _COMPARED = 16
 """Rows that must be there for a comparison."""
 _KEPT = 1024
