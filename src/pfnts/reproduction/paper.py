@@ -85,7 +85,7 @@ class Paper(Companion):
 
     def tables(self, sections: Sequence[Section]) -> dict[str, tuple[list[Table], str]]:
         """The same as files."""
-        found = {} if self._trial is None else {"drinkless": trial_tables(self._trial[1])}
+        found = {} if self._trial is None else {"drinkless-values": trial_tables(self._trial[1])}
         if libraries := _peer_tables(sections):
             found["libraries"] = libraries, peers_csv(sections)
         by_policy = list(paper_tables(sections).values())

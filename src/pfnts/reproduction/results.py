@@ -30,7 +30,7 @@ _FILES = {
     "regret": "final regret: mean ± standard error, the lowest in bold, the average rank",
     "paper": "our regret beside the paper's, policy by policy",
     "libraries": "PFN-TS beside public libraries, with their defaults and the best of a grid",
-    "drinkless": "off-policy evaluation on the Drink Less trial: values, weights, leads",
+    "drinkless-values": "off-policy evaluation on the Drink Less trial: values, weights, leads",
     "coverage": "95 % intervals: how often they hold the mean reward, and how long they are",
     "times": "mean wall-clock seconds of a run",
     "runs": "every run: its regret, rounds, seconds and where it was made",
