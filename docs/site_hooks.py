@@ -48,9 +48,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made = {source: (ROOT / source).read_text(encoding="utf-8") for source in FROM_THE_ROOT}
     for source, text in made.items():
         files.append(File.generated(config, FROM_THE_ROOT[source], content=from_the_root(source, text)))
-    for path in sorted((ROOT / "results").iterdir()):
-        if path.name != "README.md":
-            files.append(File.generated(config, f"results/{path.name}", abs_src_path=str(path)))
+    for path in sorted((ROOT / "results").rglob("*.*")):
+        kept = path.relative_to(ROOT).as_posix()
+        if path.is_file() and kept not in FROM_THE_ROOT:
+            files.append(File.generated(config, kept, abs_src_path=str(path)))
     files.append(File.generated(config, "LICENSE", abs_src_path=str(ROOT / "LICENSE")))
     files.append(File.generated(config, "command-line.md", content=command_line()))
     for name in PACKAGES:
@@ -63,7 +64,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Let links to the root's files lead to their pages, and sessions be coloured as such."""
     depth = page.file.src_uri.count("/")
-    for source, target in FROM_THE_ROOT.items():
+    for source, target in [*FROM_THE_ROOT.items(), ("results/", "results/")]:
         markdown = markdown.replace(f"]({'../' * (depth + 1)}{source}", f"]({'../' * depth}{target}")
     markdown = re.sub(r"\]\(((?:\.\./)*(?:gallery/)?\w+)\.py\)", r"](\1.md)", markdown)
     return re.sub(r"```python\n(?=>>> )", "```pycon\n", markdown)
