@@ -39,9 +39,8 @@ class KernelRegression:
         self._centres: Tensor | None = None
         self._basis: KernelBasis | None = None
         self._sums: Sums | None = None
-        self._before: Tensor | None = (
-            None  # evidence of bases before, less that of this one for the same rows
-        )
+        # Evidence of the bases before, less that of this one for the same rows.
+        self._before: Tensor | None = None
         self._fits: list[KernelFit] = []
 
     def fork(self, shares: Callable[[Tensor], Tensor] | None = None) -> KernelRegression:
