@@ -1,9 +1,11 @@
-"""Rows that grow in place where nobody else can see it."""
+"""Rows that grow in place where nobody else can see it, and tensors side by side."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 
@@ -70,3 +72,21 @@ class Rows:
         copy = Rows()
         copy.length, copy._room, copy._claims = self.length, self._room, self._claims
         return copy
+
+
+# On short histories operations are so small that their number is what counts: one tensor is not copied.
+
+
+def stacked(tensors: Sequence[Tensor]) -> Tensor:
+    """K tensors (B, ...) as (B, K, ...)."""
+    return tensors[0][:, None] if len(tensors) == 1 else torch.stack(list(tensors), 1)
+
+
+def joined(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors (B, k, ...) one after the other."""
+    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors), 1)
+
+
+def twice(rows: Tensor) -> Tensor:
+    """A batch (B, ...) and the same again, (2 B, ...)."""
+    return rows[None].expand(2, *rows.shape).flatten(0, 1)
