@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,13 +49,18 @@ def answer(questions: Sequence[Question]) -> list[Prediction]:
         for asked in checked:
             if asked.sizes and len(asked.x):
                 largest[asked.sequence] = max(largest.get(asked.sequence, 0), *asked.sizes)
-        grow([sequence.work_ahead(size) for sequence, size in largest.items()], cores)
+        for sequence in largest:
+            sequence.begin_question()
         prefixes = [p for asked in checked for p in asked.prefixes()]
-        for wave in in_waves(prefixes):
+        for number, wave in enumerate(in_waves(prefixes)):
             sizes: dict[EmbeddedSequence, list[int]] = {}
             for prefix in wave:
                 sizes.setdefault(prefix.asked.sequence, []).append(prefix.size)
-            grow([sequence.reach(each) for sequence, each in sizes.items()], cores)
+            growths = [
+                sequence.reach(each, ahead=number == 0 and largest[sequence] >= sequence.size / 2)
+                for sequence, each in sizes.items()
+            ]
+            grow(chain.from_iterable(growths), cores)
             _ask(wave, cores)
     return [asked.prediction() for asked in checked]
 
@@ -66,7 +71,7 @@ def prepare(sequences: Sequence[PredictiveSequence]) -> None:
     if checked:
         kind = torch.device(checked[0].device).type
         with _held(checked), Cores.lent(kind) as cores, torch.inference_mode():
-            grow([sequence.enter() for sequence in checked], cores)
+            grow(chain.from_iterable(sequence.enter() for sequence in set(checked)), cores)
 
 
 @contextmanager

@@ -30,6 +30,8 @@ BASE = 4
 """Ratio of the pieces of a tail: smaller takes fewer passes for a new tail, larger less for a row more."""
 SIDE_BY_SIDE = {"cpu": 4, HOST: 4, "cuda": 8, "mps": 4}
 """Pieces in one pass."""
+KEPT = 4
+"""Whole pieces after each of which a cache remembers what regressions knew: a tail may begin there."""
 NARROW = 40
 """As many columns are always shown, and no more are told to regressions, whose time grows with their cube."""
 CELLS = 16_384
@@ -102,7 +104,7 @@ class Cache:
         # Blocks run out of room at different sizes, so that no question waits for all of them to be moved.
         blocks = len(network.columns) + len(network.in_context)
         self._held = [KeyValues(front=self._front, growth=1.1 + 0.2 * i / blocks) for i in range(blocks)]
-        self._regressions = Regressions()
+        self._regressions = {0: Regressions()}  # by the whole pieces that they were told, the last few
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
         start = network.cells.start_row(self.identity)  # (1, 1, P, c)
         told = torch.zeros(1, 1, network.architecture.row, device=device)
@@ -118,24 +120,25 @@ class Cache:
         assert not self.empty
         other = copy.copy(self)
         other._held = [held.fork() for held in self._held]
-        other._tail = list(self._tail)
+        other._regressions, other._tail = dict(self._regressions), list(self._tail)
         return other
 
     def show(self, X: Array) -> Tensor:
         """Contexts as the network sees them, (m, P), on the CPU."""
         return self._views[0].contexts(X)
 
-    def reach(self, size: int, X: Array, y: Array) -> Growth:
-        """Make ready to answer after ``size`` rows of the history X (n, P), y (n,)."""
-        yield from self.enter(size, X, y)
-        if not self.holds(size):
-            yield from self._reach_tail(size, X, y)
+    def reach(self, size: int, X: Array, y: Array, *, ahead: int = 0) -> Growth:
+        """Make ready to answer after ``size`` rows of the history X (n, P), y (n,).
 
-    def enter(self, size: int, X: Array, y: Array) -> Growth:
-        """Enter the whole pieces among the first ``size`` rows of the history, some at a time."""
-        whole = size - size % self.piece
-        while self.rows < whole:
-            yield from self._extend(min(whole, self.rows + self._at_once), X, y)
+        Whole pieces among its first ``ahead`` rows enter as well. Few rows take one pass.
+        """
+        start = size - size % self.piece
+        whole, tail = max(start, ahead - ahead % self.piece), size > start and not self.holds(size)
+        while self.rows < whole or tail:
+            upto = max(self.rows, min(whole, self.rows + self._at_once))
+            now = tail and upto >= start
+            yield from self._enter(upto, X, y, tail=size if now else None)
+            tail = tail and not now
 
     def holds(self, size: int) -> bool:
         """Whether it can answer after ``size`` rows as it is."""
@@ -147,16 +150,32 @@ class Cache:
         """Sizes after the pieces in which the tail of a prefix enters: what it can answer for with it."""
         return [size] if self.kind != "cpu" else tail_ends(size - size % self.piece, size)
 
-    def _extend(self, size: int, X: Array, y: Array) -> Growth:
-        """Enter whole pieces of the history, up to ``size`` rows."""
-        regressions, ends = self._regressions.fork(), range(self.rows + self.piece, size + 1, self.piece)
-        pieces = [self._known(end - self.piece, end, X, y, regressions, None) for end in ends]
-        yield [*self._start, *pieces]
-        self._start, self.rows, self._regressions = [], size, regressions
+    def _enter(self, size: int, X: Array, y: Array, *, tail: int | None) -> Growth:
+        """Enter whole pieces of the history, up to ``size`` rows, and the tail of a prefix."""
+        told, pieces = dict(self._regressions), list(self._start)
+        for end in range(self.rows + self.piece, size + 1, self.piece):
+            told[end] = told[end - self.piece].fork()
+            pieces.append(self._known(end - self.piece, end, X, y, told[end], None))
+        known: list[tuple[int, Regressions]] = []
+        if tail is not None:
+            start, ends = tail - tail % self.piece, self.tail_ends(tail)
+            if not self._tail or self._tail[0][0] != start:
+                self._tail = [(start, told[start] if start in told else self._told(start, X, y))]
+            common = sum(end == held for end, (held, _) in zip(ends, self._tail[1:], strict=False))
+            del self._tail[1 + common :]  # other rows will stand in their places
+            known = self._tail[-1:]
+            for end in ends[common:]:
+                last, regressions = known[-1][0], known[-1][1].fork()
+                pieces.append(self._known(last, end, X, y, regressions, start))
+                known.append((end, regressions))
+        yield pieces
+        self._start, self.rows = [], size
+        self._regressions = dict(sorted(told.items())[-KEPT:])
+        self._tail += known[1:]
 
     def base_predictions(self, X: Array, size: int) -> Tensor:
         """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, base predictions)."""
-        known = self._regressions if size % self.piece == 0 else dict(self._tail)[size]
+        known = self._regressions[self.rows] if size % self.piece == 0 else dict(self._tail)[size]
         return known.base_predictions(self._exact(self._views[-1].contexts(X)), [size]).float()
 
     def upto(self, block: int, size: int) -> tuple[Tensor, Tensor]:
@@ -169,23 +188,8 @@ class Cache:
         """Where the start row stands; a tail lies before it, the other rows behind."""
         return self.piece - 1
 
-    def _reach_tail(self, size: int, X: Array, y: Array) -> Growth:
-        """Enter the rows after the last whole piece of a prefix."""
-        start, ends = size - size % self.piece, self.tail_ends(size)
-        if not self._tail or self._tail[0][0] != start:
-            self._tail = [(start, self._regressions_at(start, X, y))]
-        common = sum(end == known for end, (known, _) in zip(ends, self._tail[1:], strict=False))
-        del self._tail[1 + common :]
-        for end in ends[common:]:
-            last, regressions = self._tail[-1][0], self._tail[-1][1].fork()
-            yield [*self._start, self._known(last, end, X, y, regressions, start)]
-            self._start = []
-            self._tail.append((end, regressions))
-
-    def _regressions_at(self, size: int, X: Array, y: Array) -> Regressions:
-        """What was known after some whole pieces."""
-        if size == self.rows:
-            return self._regressions.fork()
+    def _told(self, size: int, X: Array, y: Array) -> Regressions:
+        """What regressions knew after whole pieces that entered long ago."""
         regressions = Regressions()
         for end in range(self.piece, size + 1, self.piece):
             self._tell(X[end - self.piece : end], y[end - self.piece : end], regressions)
