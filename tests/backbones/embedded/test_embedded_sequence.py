@@ -91,7 +91,7 @@ def entered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     run = growth._pass
 
     def counted(network: CausalPFN, stacks: list[list[Piece]], cores: Cores) -> None:
-        rows.extend(piece.cells.shape[1] for stack in stacks for piece in stack)
+        rows.extend(piece.length for stack in stacks for piece in stack)
         run(network, stacks, cores)
 
     monkeypatch.setattr(growth, "_pass", counted)

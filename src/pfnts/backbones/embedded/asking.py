@@ -18,7 +18,7 @@ from pfnts.backbones.checks import check_question
 from pfnts.backbones.embedded.cache import HOST, Cache, attention
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, quantile_levels
+from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, log_position, quantile_levels
 
 if TYPE_CHECKING:
     from pfnts.backbones.embedded.sequence import EmbeddedSequence
@@ -181,10 +181,10 @@ class _Slice:
     """Some queries after one prefix, as the network sees them."""
 
     prefix: _Prefix
-    x: Matrix
-    """(q, P), as given"""
     shown: Tensor
     """(q, P'), as the network sees them; on the CPU"""
+    told: Tensor
+    """(q, P''), as regressions do"""
 
 
 def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
@@ -206,13 +206,13 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
     """Put queries to prefixes whose caches are ready."""
     cut: dict[_Prefix, list[_Slice]] = {}
     for prefix in prefixes:
-        shown, (_, kind) = prefix.cache.show(prefix.asked.x), prefix.place
+        (shown, told), (_, kind) = prefix.cache.show(prefix.asked.x), prefix.place
         at_once = max(1, min(QUERIES_AT_ONCE[kind], CELLS_AT_ONCE[kind] // shown.shape[1]))
         # How many cores there are must not matter here: another cut rounds differently.
         count = math.ceil(len(shown) / at_once)
         cut[prefix] = [
-            _Slice(prefix, x, part)
-            for x, part in zip(np.array_split(prefix.asked.x, count), shown.tensor_split(count), strict=True)
+            _Slice(prefix, *part)
+            for part in zip(shown.tensor_split(count), told.tensor_split(count), strict=True)
         ]
     alone: list[_Slice] = []
     batches: dict[tuple[CausalPFN, str, int], list[_Slice]] = {}  # by the number of columns
@@ -252,7 +252,7 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     sizes = [part.prefix.size for part in slices]
     longest = sorted(range(len(slices)), key=lambda i: -sizes[i])  # first, so that cores end together
     device = network.cells.missing.device
-    position = torch.tensor([t for t, q in zip(sizes, lengths, strict=True) for _ in range(q)], device=device)
+    position = log_position(torch.from_numpy(np.repeat(sizes, lengths)).to(device))
 
     def attend(number: int, block: CausalBlock, h: Tensor) -> Tensor:
         parts = block.queries(block.norm(h), position).split(lengths, 2)
@@ -264,17 +264,18 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
         seen = dict(zip(longest, cores.each(look, longest), strict=True))
         return block.finish(h, torch.cat([seen[i] for i in range(len(parts))], 2))
 
-    cells = [
-        network.cells(part.shown[None].to(device), part.prefix.cache.identity.to(device)) for part in slices
-    ]
-    h = torch.cat(cells, 1) + network.cells.target.unknown  # (1, m, P, c)
+    # Caches with as many columns have the same identities.
+    shown, identity = torch.cat([part.shown for part in slices]), slices[0].prefix.cache.identity
+    cells = network.cells(shown[None].to(device), identity.to(device))
+    h = cells + network.cells.target.unknown  # (1, m, P, c)
     for number, (column, across) in enumerate(zip(network.columns, network.across, strict=True)):
         h = across(attend(number, column, h))
     base_predictions = torch.cat(
-        [part.prefix.cache.base_predictions(part.x, part.prefix.size).to(device) for part in slices], 1
+        [part.prefix.cache.base_predictions(part.told, part.prefix.size).to(device) for part in slices], 1
     )
     h = (network.readout(h) + network.target.unknown + network.base_prediction(base_predictions))[:, :, None]
     for number, block in enumerate(network.in_context, len(network.columns)):
         h = attend(number, block, h)
-    said = [out.cpu().split(lengths) for out in network.head(h[0, :, 0], base_predictions[0])]
-    return [_Output(*out) for out in zip(*said, strict=True)]
+    mean, quantiles, log_sd = network.head(h[0, :, 0], base_predictions[0])
+    said = torch.cat([mean[:, None], quantiles, log_sd[:, None]], 1).cpu()  # one wait for a card, not three
+    return [_Output(out[:, 0], out[:, 1:-1], out[:, -1]) for out in said.split(lengths)]

@@ -106,9 +106,7 @@ class Cache:
         self._held = [KeyValues(front=self._front, growth=1.1 + 0.2 * i / blocks) for i in range(blocks)]
         self._regressions = {0: Regressions()}  # by the whole pieces that they were told, the last few
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
-        start = network.cells.start_row(self.identity)  # (1, 1, P, c)
-        told = torch.zeros(1, 1, network.architecture.row, device=device)
-        self._start = [Piece(network, kind, start, told, self._place(0, 1, before=None), self._held)]
+        self._start = [self._piece(self._place(0, 1, before=None), None)]
 
     @property
     def empty(self) -> bool:
@@ -123,9 +121,10 @@ class Cache:
         other._regressions, other._tail = dict(self._regressions), list(self._tail)
         return other
 
-    def show(self, X: Array) -> Tensor:
-        """Contexts as the network sees them, (m, P), on the CPU."""
-        return self._views[0].contexts(X)
+    def show(self, X: Array) -> tuple[Tensor, Tensor]:
+        """Contexts as the network sees them, (m, P), and as regressions do; on the CPU."""
+        shown = self._views[0].contexts(X)
+        return shown, shown if len(self._views) == 1 else self._views[-1].contexts(X)
 
     def reach(self, size: int, X: Array, y: Array, *, ahead: int = 0) -> Growth:
         """Make ready to answer after ``size`` rows of the history X (n, P), y (n,).
@@ -173,10 +172,10 @@ class Cache:
         self._regressions = dict(sorted(told.items())[-KEPT:])
         self._tail += known[1:]
 
-    def base_predictions(self, X: Array, size: int) -> Tensor:
+    def base_predictions(self, shown: Tensor, size: int) -> Tensor:
         """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, base predictions)."""
         known = self._regressions[self.rows] if size % self.piece == 0 else dict(self._tail)[size]
-        return known.base_predictions(self._exact(self._views[-1].contexts(X)), [size]).float()
+        return known.base_predictions(self._exact(shown), [size]).float()
 
     def upto(self, block: int, size: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the start row and the first ``size`` rows at a block, by its number."""
@@ -192,17 +191,16 @@ class Cache:
         """What regressions knew after whole pieces that entered long ago."""
         regressions = Regressions()
         for end in range(self.piece, size + 1, self.piece):
-            self._tell(X[end - self.piece : end], y[end - self.piece : end], regressions)
+            rows = slice(end - self.piece, end)
+            self._tell(self.show(X[rows])[1], self._views[0].targets(y[rows]), regressions)
         return regressions
 
-    def _tell(self, X: Array, y: Array, regressions: Regressions) -> Tensor:
+    def _tell(self, X: Tensor, y: Tensor, regressions: Regressions) -> Tensor:
         """Show rows to regressions, and return what they said before, (1, m, base predictions)."""
-        view = self._views[-1]
-        said = regressions.extend(self._exact(view.contexts(X)), self._exact(view.targets(y)))
-        return said.float().to(self.device)
+        return regressions.extend(self._exact(X), self._exact(y)).float().to(self.device)
 
     def _exact(self, x: Tensor) -> Tensor:
-        """What the network sees, for regressions: where they are made, in double precision if there is it."""
+        """What regressions see, where they are made, in double precision if there is it."""
         x = x.to(self._regress_on)[None]
         return x if x.device.type == "mps" else x.double()
 
@@ -210,13 +208,13 @@ class Cache:
         self, begin: int, end: int, X: Array, y: Array, regressions: Regressions, start: int | None
     ) -> Piece:
         """Rows from ``begin`` to ``end``, a whole piece or one of the tail that begins at ``start``."""
-        network, X, y = self.network, X[begin:end], y[begin:end]
-        target = self._views[0].targets(y)[None].to(self.device)
-        shown = self.show(X)[None].to(self.device)
-        cells = network.cells(shown, self.identity) + network.cells.target(target)[:, :, None]
-        told = network.target(target) + network.base_prediction(self._tell(X, y, regressions))
+        (shown, told), target = self.show(X[begin:end]), self._views[0].targets(y[begin:end])
+        rows = shown[None], target[None], self._tell(told, target, regressions)
         place = self._place(begin + 1, end + 1, before=start)
-        return Piece(network, self.kind, cells, told, place, self._held)
+        return self._piece(place, KnownRows(*(x.to(self.device) for x in rows)))
+
+    def _piece(self, place: _Place, rows: KnownRows | None) -> Piece:
+        return Piece(self.network, self.kind, self.identity, rows, place, self._held)
 
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
         """Where tokens at positions ``begin`` to ``end`` stand; in the tail if it begins ``before`` them."""
@@ -275,20 +273,42 @@ class _Place:
 
 
 @dataclass(frozen=True)
+class KnownRows:
+    """Some rows of a history as the network is shown them."""
+
+    X: Tensor
+    """(1, m, P)"""
+    y: Tensor
+    """(1, m)"""
+    base_predictions: Tensor
+    """(1, m, BASE_PREDICTIONS)"""
+
+
+@dataclass(frozen=True)
 class Piece:
-    """Data tokens before the first block."""
+    """Data tokens on their way into a cache."""
 
     network: CausalPFN
     """Through which they will pass."""
     kind: str
     """Of the device where it is."""
-    cells: Tensor
-    """(1, m, P, c)"""
-    told: Tensor
-    """(1, m, d), what a row's token is told beside its cells."""
+    identity: Tensor
+    """(1, P, identity), of the columns; caches with as many columns have the same."""
+    rows: KnownRows | None
+    """None for the start row."""
     place: _Place
     held: list[KeyValues]
     """Where the keys and values of each block are kept."""
+
+    @property
+    def length(self) -> int:
+        """Number of tokens."""
+        return len(self.place.position)
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return self.identity.shape[1]
 
 
 Growth = Iterator[list[Piece]]

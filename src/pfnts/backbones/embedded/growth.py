@@ -9,7 +9,8 @@ from torch import Tensor
 
 from pfnts.backbones.embedded.cache import HOST, Growth, Piece, attention
 from pfnts.backbones.embedded.cores import Cores
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
+from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, log_position
+from pfnts.backbones.embedded.rows import joined
 
 CELLS_AT_ONCE = {"cpu": None, HOST: 4096, "cuda": 262_144, "mps": 65_536}
 """Cells of pieces that pass as one tensor. On a CPU each piece passes by itself: a core can take it, and what
@@ -40,22 +41,23 @@ def _batches(pieces: Sequence[Piece], at_once: int | None) -> list[list[list[Pie
         return [[[piece] for piece in pieces]]
     batches: list[list[list[Piece]]] = []
     width, room = 0, 0
-    for piece in sorted(pieces, key=lambda piece: piece.cells.shape[2]):
-        if piece.cells.shape[2] != width or room < piece.cells.shape[1]:
-            width = piece.cells.shape[2]
-            room = max(piece.cells.shape[1], at_once // width)
+    for piece in sorted(pieces, key=lambda piece: piece.columns):
+        if piece.columns != width or room < piece.length:
+            width = piece.columns
+            room = max(piece.length, at_once // width)
             batches.append([[]])
         batches[-1][0].append(piece)
-        room -= piece.cells.shape[1]
+        room -= piece.length
     return batches
 
 
 def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -> None:
     """Pass data tokens through the network, keeping the keys and values of each block."""
-    lengths = [[piece.cells.shape[1] for piece in stack] for stack in stacks]
-    positions = [torch.cat([piece.place.position for piece in stack]) for stack in stacks]
+    lengths = [[piece.length for piece in stack] for stack in stacks]
+    positions = [log_position(torch.cat([piece.place.position for piece in stack])) for stack in stacks]
     every = range(len(stacks))
-    h = [torch.cat([piece.cells for piece in stack], 1) for stack in stacks]
+    embedded = cores.each(lambda i: _embedded(network, stacks[i]), every)
+    h = [cells for cells, _ in embedded]
 
     def attend(number: int, block: CausalBlock, then: Callable[[Tensor], Tensor]) -> None:
         def ask(i: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -77,7 +79,26 @@ def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -
 
     for number, (column, across) in enumerate(zip(network.columns, network.across, strict=True)):
         attend(number, column, across)
-    told = [torch.cat([piece.told for piece in stack], 1) for stack in stacks]
-    h = cores.each(lambda i: (network.readout(h[i]) + told[i])[:, :, None], every)
+    h = cores.each(lambda i: (network.readout(h[i]) + embedded[i][1])[:, :, None], every)
     for number, block in enumerate(network.in_context, len(network.columns)):
         attend(number, block, lambda h: h)
+
+
+def _embedded(network: CausalPFN, stack: Sequence[Piece]) -> tuple[Tensor, Tensor]:
+    """Cells of pieces one after the other, (1, m, P, c), and what rows are told beside them, (1, m, d)."""
+    identity, known = stack[0].identity, [piece.rows for piece in stack if piece.rows is not None]
+    found: list[tuple[Tensor, Tensor]] = []
+    if known:
+        X, y = joined([rows.X for rows in known]), joined([rows.y for rows in known])
+        told = network.base_prediction(joined([rows.base_predictions for rows in known]))
+        cells = network.cells(X, identity) + network.cells.target(y)[:, :, None]
+        told = network.target(y) + told
+        if len(known) == len(stack):
+            return cells, told
+        lengths = [rows.y.shape[1] for rows in known]
+        found = list(zip(cells.split(lengths, 1), told.split(lengths, 1), strict=True))
+    start = network.cells.start_row(identity)
+    nothing = start.new_zeros(1, 1, network.architecture.row)
+    rest = iter(found)
+    both = [(start, nothing) if piece.rows is None else next(rest) for piece in stack]
+    return joined([cells for cells, _ in both]), joined([told for _, told in both])
