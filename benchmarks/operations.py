@@ -103,18 +103,11 @@ def pretend_card(counted: Counted) -> None:
     asking.attention = growth.attention = attention  # type: ignore[attr-defined]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--scenario", default="friedman")
-    parser.add_argument("--rounds", type=int, default=2000)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--seconds", action="store_true", help="of this process, instead of operations")
-    options = parser.parse_args()
-    counted = Counted()
-    pretend_card(counted)
+def label_phases(counted: Counted) -> None:
+    """Tell rows, queries and regressions apart, and what they are for."""
 
     def regress_on(self: Any, *_: Any) -> str:
-        return "cpu" if self.basis < cache.SHORT else "cuda"
+        return "cpu" if self._regress_on == "cpu" or self.basis < cache.SHORT else "cuda"
 
     counted.label(models, "scored", "scoring")
     counted.label(models.ArmModels, "posteriors", "posteriors")
@@ -131,6 +124,18 @@ def main() -> None:
     counted.label(neighbours.Neighbours, "say", "neighbours")
     counted.label(record.Record, "extend", "record")
     counted.label(record.Record, "complete", "record")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--scenario", default="friedman")
+    parser.add_argument("--rounds", type=int, default=2000)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--seconds", action="store_true", help="of this process, instead of operations")
+    options = parser.parse_args()
+    counted = Counted()
+    pretend_card(counted)
+    label_phases(counted)
     [spec] = plan(
         scenarios=[options.scenario],
         policies=[PolicySpec("pfn-ts")],
