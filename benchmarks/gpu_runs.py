@@ -11,8 +11,8 @@ phases
     Where the time of a run goes: seconds of the process by phase, kernels and the share of the time in which
     they run, operations begun by phase.
 processes
-    Tasks x replications by processes, one a core (aim: 16 x 5 runs under 60 s), and meanwhile the share of the
-    time in which the card computes, as `nvidia-smi` has it.
+    Tasks x replications by processes, one a core (aim: 16 x 5 runs under 60 s), and the share of that time in
+    which the card computes, as `nvidia-smi` has it.
 mps
     The same through NVIDIA's Multi-Process Service, by which kernels of different processes run at the same
     time; left out if it is not installed or does not start. The card's settings are not changed.

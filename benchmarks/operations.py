@@ -107,7 +107,7 @@ def label_phases(counted: Counted) -> None:
     """Tell rows, queries and regressions apart, and what they are for."""
 
     def regress_on(self: Any, *_: Any) -> str:
-        return "cpu" if self._regress_on == "cpu" or self.basis < cache.SHORT else "cuda"
+        return "cpu" if self.basis < cache.SHORT else "cuda"
 
     counted.label(models, "scored", "scoring")
     counted.label(models.ArmModels, "posteriors", "posteriors")
