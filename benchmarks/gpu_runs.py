@@ -6,7 +6,9 @@
 Parts, in the order in which they are named; each ends when the time is over, and says how far it came:
 
 one
-    A run of friedman by itself, twice: the first warms the card up (aim: under 5 s).
+    Whether passes that are recorded as CUDA graphs answer like others, and how fast. Then a run of friedman
+    by itself, twice, since the first warms the card up (aim: under 5 s), with short histories on the card
+    too, and with nothing recorded. If recording fails, nothing is recorded in what follows.
 phases
     Where the time of a run goes: seconds of the process by phase, kernels and the share of the time in which
     they run, operations begun by phase.
@@ -47,15 +49,18 @@ import torch
 from operations import Counted, label_phases
 from torch.profiler import ProfilerActivity, profile
 
-from pfnts.backbones.embedded import cache, sequence
+from pfnts.backbones.embedded import cache, recorded, sequence
+from pfnts.backbones.embedded.backbone import EmbeddedBackbone
 from pfnts.environments.openml import SCENARIOS as OPENML
 from pfnts.experiments import Job, LocalEngine, PolicySpec, RunSpec, RunStore, plan, prepare, run, run_all
 from pfnts.reproduction.published import SYNTHETIC
 
 # What is kept on the CPU. Processes that are spawned read this file anew, and find what was chosen here.
 _ROWS, _REGRESSIONS = "BENCHMARK_ROWS_BELOW", "BENCHMARK_REGRESSIONS_BELOW"
+_RECORDED = "BENCHMARK_RECORDED_UP_TO"
 sequence.SHORT = int(os.environ.get(_ROWS, sequence.SHORT))
 cache.SHORT = int(os.environ.get(_REGRESSIONS, cache.SHORT))
+recorded.MOST_TOKENS = int(os.environ.get(_RECORDED, recorded.MOST_TOKENS))
 
 
 class TimeIsUpError(Exception):
@@ -214,6 +219,43 @@ def multi_process_service() -> Iterator[bool]:
                 os.environ.pop(name, None)
 
 
+@contextmanager
+def chosen(*, most: int | None = None, short: int | None = None) -> Iterator[None]:
+    """Record passes up to so many tokens, keep rows of bases below so many on the CPU; in this process."""
+    before = recorded.MOST_TOKENS, sequence.SHORT
+    recorded.MOST_TOKENS = before[0] if most is None else most
+    sequence.SHORT = before[1] if short is None else short
+    try:
+        yield
+    finally:
+        recorded.MOST_TOKENS, sequence.SHORT = before
+
+
+def compare_recorded(options: argparse.Namespace, figures: Figures) -> None:
+    """Largest difference of answers, and milliseconds of one, with and without passes that are recorded."""
+    rng, found = np.random.default_rng(0), []
+    X = rng.standard_normal((3000, 5))
+    y = X[:, 0] + rng.standard_normal(len(X))
+    for recording in (nullcontext(), chosen(most=0)):
+        with recording:
+            held = EmbeddedBackbone(device=options.device).sequence(X[:1500], y[:1500])
+            said, took = [], []
+            for size in range(1500, 3001, 60):
+                if size > held.size:
+                    held.append(X[held.size : size], y[held.size : size])
+                begun = time.perf_counter()
+                said.append(held.predict(X[: 10 + size % 50], sizes=[size]).means.ravel())
+                took.append(time.perf_counter() - begun)
+            found.append((np.concatenate(said), statistics.median(took)))
+    (means, seconds), (plain, plain_seconds) = found
+    figures.say(
+        "recorded passes",
+        difference=float(np.abs(means - plain).max()),
+        ms_a_question=1e3 * seconds,
+        ms_without=1e3 * plain_seconds,
+    )
+
+
 def phases(spec: RunSpec, options: argparse.Namespace, figures: Figures) -> None:
     """Seconds of this process in each phase of a run, then the operations begun."""
     counted = Counted()
@@ -269,6 +311,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the OpenML tables; without it, no such tasks")
     parser.add_argument("--out", type=Path, help="folder for the figures")
     parser.add_argument("--runs", type=Path, help="folder in which to keep whole runs")
+    parser.add_argument(
+        "--recorded-up-to", type=int, default=recorded.MOST_TOKENS, help="tokens of a pass; 0: none"
+    )
     for what, module in (("rows", sequence), ("regressions", cache)):
         said = f"bases below which {what} stay on the CPU"
         parser.add_argument(f"--{what}-below", type=int, default=module.SHORT, help=said)
@@ -276,7 +321,9 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=parts, default=["one", "processes", "phases"])
     options = parser.parse_args()
     sequence.SHORT, cache.SHORT = options.rows_below, options.regressions_below
-    os.environ |= {_ROWS: str(sequence.SHORT), _REGRESSIONS: str(cache.SHORT)}
+    recorded.MOST_TOKENS = options.recorded_up_to
+    settings = {_ROWS: sequence.SHORT, _REGRESSIONS: cache.SHORT, _RECORDED: recorded.MOST_TOKENS}
+    os.environ |= {name: str(value) for name, value in settings.items()}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -309,11 +356,23 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
         if figures.left < 20:
             figures.say(part, left_out="no time")
         elif part == "one":
-            for attempt in ("first", "second"):
+            try:
+                compare_recorded(options, figures)
+            except RuntimeError as error:
+                figures.say("recording fails", error=str(error))
+                recorded.MOST_TOKENS = 0
+                os.environ[_RECORDED] = "0"
+            for attempt, how in {
+                "first time": chosen(),
+                "with short histories on the card": chosen(short=0),
+                "with nothing recorded": chosen(most=0),
+                "once more": chosen(),
+            }.items():
                 alone = Batch(jobs([first], 1), None)
-                alone.make(workers=1, limit=figures.left / 8)
+                with how:
+                    alone.make(workers=1, limit=figures.left / 8)
                 seconds = alone.seconds / max(alone.share, 1e-9)
-                figures.say(f"one run of {first}, {attempt} time", seconds=seconds, played=alone.share)
+                figures.say(f"one run of {first}, {attempt}", seconds=seconds, played=alone.share)
         elif part == "phases":
             [short] = jobs([first], 1, rounds=min(options.rounds, 4000))
             figures.say(f"profile of {short.spec.steps} rounds", **kernels(short.spec, options))

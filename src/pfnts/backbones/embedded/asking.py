@@ -18,7 +18,10 @@ from pfnts.backbones.checks import check_question
 from pfnts.backbones.embedded.cache import HOST, Cache, attention
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, log_position, quantile_levels
+from pfnts.backbones.embedded.model import CausalPFN, log_position, quantile_levels
+from pfnts.backbones.embedded.recorded import passing
+from pfnts.backbones.embedded.rows import joined
+from pfnts.backbones.embedded.segments import Tokens, blocks
 
 if TYPE_CHECKING:
     from pfnts.backbones.embedded.sequence import EmbeddedSequence
@@ -252,30 +255,26 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     sizes = [part.prefix.size for part in slices]
     longest = sorted(range(len(slices)), key=lambda i: -sizes[i])  # first, so that cores end together
     device = network.cells.missing.device
-    position = log_position(torch.from_numpy(np.repeat(sizes, lengths)).to(device))
-
-    def attend(number: int, block: CausalBlock, h: Tensor) -> Tensor:
-        parts = block.queries(block.norm(h), position).split(lengths, 2)
-
-        def look(i: int) -> Tensor:
-            key, value = slices[i].prefix.cache.upto(number, sizes[i])
-            return attention(parts[i], key.to(device), value.to(device))
-
-        seen = dict(zip(longest, cores.each(look, longest), strict=True))
-        return block.finish(h, torch.cat([seen[i] for i in range(len(parts))], 2))
-
-    # Caches with as many columns have the same identities.
-    shown, identity = torch.cat([part.shown for part in slices]), slices[0].prefix.cache.identity
-    cells = network.cells(shown[None].to(device), identity.to(device))
-    h = cells + network.cells.target.unknown  # (1, m, P, c)
-    for number, (column, across) in enumerate(zip(network.columns, network.across, strict=True)):
-        h = across(attend(number, column, h))
-    base_predictions = torch.cat(
-        [part.prefix.cache.base_predictions(part.told, part.prefix.size).to(device) for part in slices], 1
+    said = [part.prefix.cache.base_predictions(part.told, part.prefix.size).to(device) for part in slices]
+    tokens = Tokens(
+        joined([part.shown[None] for part in slices]).to(device),
+        slices[0].prefix.cache.identity.to(device),  # caches with as many columns have the same
+        log_position(torch.from_numpy(np.repeat(sizes, lengths)).to(device)),
+        joined(said),
     )
-    h = (network.readout(h) + network.target.unknown + network.base_prediction(base_predictions))[:, :, None]
-    for number, block in enumerate(network.in_context, len(network.columns)):
-        h = attend(number, block, h)
-    mean, quantiles, log_sd = network.head(h[0, :, 0], base_predictions[0])
-    said = torch.cat([mean[:, None], quantiles, log_sd[:, None]], 1).cpu()  # one wait for a card, not three
-    return [_Output(out[:, 0], out[:, 1:-1], out[:, -1]) for out in said.split(lengths)]
+
+    def look(i: int) -> Tensor:
+        key, value = slices[i].prefix.cache.upto(number, sizes[i])
+        return attention(parts[i], key.to(device), value.to(device))
+
+    with passing(network, tokens) as running:
+        last = len(blocks(network)) - 1
+        (query,) = running.begin()
+        for number in range(last + 1):
+            parts = query.split(lengths, 2)
+            looked = dict(zip(longest, cores.each(look, longest), strict=True))
+            seen = joined([looked[i] for i in range(len(slices))], 2)
+            if number < last:
+                (query,) = running.go_on(number, seen)
+        answers = running.read(seen).cpu().split(lengths)
+    return [_Output(out[:, 0], out[:, 1:-1], out[:, -1]) for out in answers]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from pfnts.backbones.embedded.columns import ColumnReduction
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
-from pfnts.backbones.embedded.regressions import Regressions
+from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions
 from pfnts.backbones.embedded.rows import Claims
 
 Array = NDArray[np.float64]
@@ -106,7 +106,8 @@ class Cache:
         self._held = [KeyValues(front=self._front, growth=1.1 + 0.2 * i / blocks) for i in range(blocks)]
         self._regressions = {0: Regressions()}  # by the whole pieces that they were told, the last few
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
-        self._start = [self._piece(self._place(0, 1, before=None), None)]
+        start = self._piece(self._place(0, 1, before=None), KnownRows.none(self.identity))
+        self._start = [replace(start, start=True)]
 
     @property
     def empty(self) -> bool:
@@ -213,7 +214,7 @@ class Cache:
         place = self._place(begin + 1, end + 1, before=start)
         return self._piece(place, KnownRows(*(x.to(self.device) for x in rows)))
 
-    def _piece(self, place: _Place, rows: KnownRows | None) -> Piece:
+    def _piece(self, place: _Place, rows: KnownRows) -> Piece:
         return Piece(self.network, self.kind, self.identity, rows, place, self._held)
 
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
@@ -263,7 +264,7 @@ class _Place:
     """Where some data tokens stand among all, and which they see."""
 
     position: Tensor
-    """(m,), how many rows each is allowed to know of."""
+    """(m,), how many rows each is allowed to know of; 0 for the start row."""
     at: int
     """Where the first of them is kept."""
     begin: int
@@ -283,6 +284,12 @@ class KnownRows:
     base_predictions: Tensor
     """(1, m, BASE_PREDICTIONS)"""
 
+    @staticmethod
+    def none(identity: Tensor) -> KnownRows:
+        """What is shown of the start row: nothing."""
+        zeros = identity.new_zeros
+        return KnownRows(zeros(1, 1, identity.shape[1]), zeros(1, 1), zeros(1, 1, BASE_PREDICTIONS))
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -294,11 +301,13 @@ class Piece:
     """Of the device where it is."""
     identity: Tensor
     """(1, P, identity), of the columns; caches with as many columns have the same."""
-    rows: KnownRows | None
-    """None for the start row."""
+    rows: KnownRows
+    """Nothing is known of the start row."""
     place: _Place
     held: list[KeyValues]
     """Where the keys and values of each block are kept."""
+    start: bool = False
+    """Whether it is the start row."""
 
     @property
     def length(self) -> int:

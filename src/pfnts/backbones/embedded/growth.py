@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
-import torch
-from torch import Tensor
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from functools import partial
 
 from pfnts.backbones.embedded.cache import HOST, Growth, Piece, attention
 from pfnts.backbones.embedded.cores import Cores
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, log_position
+from pfnts.backbones.embedded.model import CausalPFN, log_position
+from pfnts.backbones.embedded.recorded import passing
 from pfnts.backbones.embedded.rows import joined
+from pfnts.backbones.embedded.segments import Asked, Tokens, blocks
 
 CELLS_AT_ONCE = {"cpu": None, HOST: 4096, "cuda": 262_144, "mps": 65_536}
 """Cells of pieces that pass as one tensor. On a CPU each piece passes by itself: a core can take it, and what
@@ -54,51 +55,34 @@ def _batches(pieces: Sequence[Piece], at_once: int | None) -> list[list[list[Pie
 def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -> None:
     """Pass data tokens through the network, keeping the keys and values of each block."""
     lengths = [[piece.length for piece in stack] for stack in stacks]
-    positions = [log_position(torch.cat([piece.place.position for piece in stack])) for stack in stacks]
-    every = range(len(stacks))
-    embedded = cores.each(lambda i: _embedded(network, stacks[i]), every)
-    h = [cells for cells, _ in embedded]
+    every, last = range(len(stacks)), len(blocks(network)) - 1
+    with ExitStack() as opened:
+        passes = [opened.enter_context(passing(network, _tokens(stack))) for stack in stacks]
 
-    def attend(number: int, block: CausalBlock, then: Callable[[Tensor], Tensor]) -> None:
-        def ask(i: int) -> tuple[Tensor, Tensor, Tensor]:
-            normed = block.norm(h[i])
-            return *block.keys_values(normed), block.queries(normed, positions[i])
-
-        def see(i: int) -> Tensor:
+        def see(number: int, i: int) -> Asked:
             seen = []
-            for piece, query in zip(stacks[i], asked[i][2].split(lengths[i], 2), strict=True):
+            for piece, query in zip(stacks[i], asked[i][0].split(lengths[i], 2), strict=True):
                 key, value = piece.held[number].view(piece.place.begin, piece.place.end)
                 seen.append(attention(query, key, value, piece.place.mask))
-            return then(block.finish(h[i], torch.cat(seen, 2)))
+            return passes[i].go_on(number, joined(seen, 2))
 
-        asked = cores.each(ask, every)
-        for stack, length, (key, value, _) in zip(stacks, lengths, asked, strict=True):
-            for piece, *new in zip(stack, key.split(length, 2), value.split(length, 2), strict=True):
-                piece.held[number].write(piece.place.at, *new)
-        h[:] = cores.each(see, every)
-
-    for number, (column, across) in enumerate(zip(network.columns, network.across, strict=True)):
-        attend(number, column, across)
-    h = cores.each(lambda i: (network.readout(h[i]) + embedded[i][1])[:, :, None], every)
-    for number, block in enumerate(network.in_context, len(network.columns)):
-        attend(number, block, lambda h: h)
+        asked = cores.each(lambda i: passes[i].begin(), every)
+        for number in range(last + 1):
+            for stack, length, (_, key, value) in zip(stacks, lengths, asked, strict=True):
+                for piece, *new in zip(stack, key.split(length, 2), value.split(length, 2), strict=True):
+                    piece.held[number].write(piece.place.at, *new)
+            if number < last:  # nobody sees what rows have seen in the last block
+                asked = cores.each(partial(see, number), every)
 
 
-def _embedded(network: CausalPFN, stack: Sequence[Piece]) -> tuple[Tensor, Tensor]:
-    """Cells of pieces one after the other, (1, m, P, c), and what rows are told beside them, (1, m, d)."""
-    identity, known = stack[0].identity, [piece.rows for piece in stack if piece.rows is not None]
-    found: list[tuple[Tensor, Tensor]] = []
-    if known:
-        X, y = joined([rows.X for rows in known]), joined([rows.y for rows in known])
-        told = network.base_prediction(joined([rows.base_predictions for rows in known]))
-        cells = network.cells(X, identity) + network.cells.target(y)[:, :, None]
-        told = network.target(y) + told
-        if len(known) == len(stack):
-            return cells, told
-        lengths = [rows.y.shape[1] for rows in known]
-        found = list(zip(cells.split(lengths, 1), told.split(lengths, 1), strict=True))
-    start = network.cells.start_row(identity)
-    nothing = start.new_zeros(1, 1, network.architecture.row)
-    rest = iter(found)
-    both = [(start, nothing) if piece.rows is None else next(rest) for piece in stack]
-    return joined([cells for cells, _ in both]), joined([told for _, told in both])
+def _tokens(stack: Sequence[Piece]) -> Tokens:
+    """Pieces one after the other."""
+    position = joined([piece.place.position[None] for piece in stack])[0]
+    return Tokens(
+        joined([piece.rows.X for piece in stack]),
+        stack[0].identity,
+        log_position(position),
+        joined([piece.rows.base_predictions for piece in stack]),
+        joined([piece.rows.y for piece in stack]),
+        position == 0 if any(piece.start for piece in stack) else None,
+    )

@@ -82,9 +82,9 @@ def stacked(tensors: Sequence[Tensor]) -> Tensor:
     return tensors[0][:, None] if len(tensors) == 1 else torch.stack(list(tensors), 1)
 
 
-def joined(tensors: Sequence[Tensor]) -> Tensor:
+def joined(tensors: Sequence[Tensor], dim: int = 1) -> Tensor:
     """Tensors (B, k, ...) one after the other."""
-    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors), 1)
+    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors), dim)
 
 
 def twice(rows: Tensor) -> Tensor:
