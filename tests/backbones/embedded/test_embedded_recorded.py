@@ -86,17 +86,18 @@ def test_answers_are_those_of_passes_that_are_not_recorded(
         assert len({rows for kind, rows, other in used if kind is RecordedPass and other == known}) > 1
 
 
-def test_a_shape_is_recorded_when_it_comes_again(small_network: CausalPFN) -> None:
+def test_a_shape_is_recorded_when_it_comes_often(small_network: CausalPFN) -> None:
     recordings = Recordings(small_network, doing_it_again)
     with torch.inference_mode():
-        kinds = [type(recordings.passing(tokens(m, small_network))) for m in (3, 64, 9, 65, 65, 3000, 3000)]
-    assert kinds == [Pass, RecordedPass, RecordedPass, Pass, RecordedPass, Pass, Pass]
+        for rows, wanted in (([3, 64, 9, 1], 2), ([65, 256, 99], 1), ([1025] * 9, 0)):
+            kinds = [type(recordings.passing(tokens(m, small_network))) for m in rows]
+            assert kinds == [Pass] * (len(rows) - wanted) + [RecordedPass] * wanted
 
 
 def test_start_rows_are_where_they_are_said_to_be(small_network: CausalPFN) -> None:
     recordings = Recordings(small_network, doing_it_again)
     places = torch.tensor([[True, False, False], [False, False, True], [False, False, False]])
-    for start in [*places, places[1], None]:
+    for start in [None, None, *places, places[1], None]:
         given = replace(tokens(3, small_network, known=True), X=torch.rand(1, 3, 4), start=start)
         with (
             torch.inference_mode(),

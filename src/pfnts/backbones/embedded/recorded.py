@@ -21,7 +21,9 @@ from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.segments import Asked, Pass, Tokens, blocks, embed, go_on, read
 
 FEWEST = 64
-"""Tokens are filled up to this number, or to it times a power of two."""
+"""Tokens are filled up to this number, or to it times a power of four: to record takes time as well."""
+OFTEN = 3
+"""Passes of a shape before it is recorded."""
 MOST_TOKENS, MOST_CELLS = 1024, 2**15
 """Larger passes have enough to compute."""
 
@@ -65,15 +67,17 @@ class Recordings:
         self._lock = threading.Lock()
 
     def passing(self, tokens: Tokens) -> Pass:
-        """Use what is recorded for the tokens' shape; it is recorded when it comes for the second time."""
+        """Use what is recorded for the tokens' shape, if it has come often."""
         rows, columns, known = tokens.shape
-        room = max(FEWEST, 1 << (rows - 1).bit_length())
+        room = FEWEST
+        while room < rows:
+            room *= 4
         if room > MOST_TOKENS or room * columns > MOST_CELLS:
             return Pass(self._network, tokens)
         shape = room, columns, known
         with self._lock:
             self._uses[shape] += 1
-            if shape not in self._of_shape and self._uses[shape] > 1:
+            if shape not in self._of_shape and self._uses[shape] >= OFTEN:
                 self._of_shape[shape] = self._recorded(filled_up(tokens, room))
             recording = self._of_shape.get(shape)
         return Pass(self._network, tokens) if recording is None else RecordedPass(recording, tokens)

@@ -107,15 +107,15 @@ class Regressions:
 
     def _fitted(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """What regressions say: each, the average by evidence, the leverage of a line, log probabilities."""
-        ridges = [ridge.say(X, sizes) for ridge in (self._lines, self._waves)]
-        said = torch.cat([*ridges, *self._kernels.say(twice(X), sizes).chunk(2)], -1)
+        lines, leverage = self._lines.say_with_leverage(X, sizes)
+        said = torch.cat([lines, self._waves.say(X, sizes), *self._kernels.say(twice(X), sizes).chunk(2)], -1)
         said = said.nan_to_num(0.0).clamp(-LIMIT, LIMIT)  # (B, S, q, 12)
         # The probability of each regression, all alike beforehand.
         evidence = stacked([self._evidence(size) for size in sizes])[:, :, None]
         probability = torch.log_softmax(evidence.nan_to_num(-1e9), -1)
         average = (said * probability.exp()).sum(-1, keepdim=True)
         noted = (probability.clamp(min=UNLIKELY) / 4).expand_as(said)
-        return torch.cat([said, average, self._lines.leverage(X, sizes)[..., None], noted], -1)
+        return torch.cat([said, average, leverage[..., None], noted], -1)
 
     def _evidence(self, size: int) -> Tensor:
         """Log evidence of each regression (B, 12), as of the last fit of all."""
@@ -166,7 +166,7 @@ class RidgeRegression:
     basis
         Maps contexts (B, m, P) to (B, m, F).
     leverage
-        Whether `leverage` will be asked for.
+        Whether `say_with_leverage` will be asked for.
     refits
         Sizes up to some number at which coefficients are fitted; `refit_sizes` when left out.
     """
@@ -231,11 +231,11 @@ class RidgeRegression:
         """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""
         return self._basis(X)[:, None] @ stacked([self.coefficients(size) for size in sizes])
 
-    def leverage(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Logarithm of the variance of the line at contexts X (B, q, P) over the noise's, (B, S, q)."""
-        Z = self._basis(X)[:, None]
+    def say_with_leverage(self, X: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The same, and the logarithm of the variance of that mean over the noise's, (B, S, q)."""
+        Z, said = self._basis(X)[:, None], stacked([self.coefficients(size) for size in sizes])
         inverse = stacked([self._inverses[self._last(size)] for size in sizes])
-        return ((Z @ inverse) * Z).sum(-1).clamp(min=1e-6).log() / 2
+        return Z @ said, ((Z @ inverse) * Z).sum(-1).clamp(min=1e-6).log() / 2
 
 
 def refit_sizes(n: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -67,6 +68,12 @@ class Rows:
         assert self._room is not None
         return self._room[:, :length]
 
+    def at(self, places: Sequence[int]) -> Tensor:
+        """Some rows, (B, len(places), ...)."""
+        if len(places) == 1:
+            return self.upto(places[0] + 1)[:, places[0] :]
+        return self.upto(max(places) + 1)[:, places]
+
     def fork(self) -> Rows:
         """A copy that shares what is there; what either adds, the other does not see."""
         copy = Rows()
@@ -85,6 +92,17 @@ def stacked(tensors: Sequence[Tensor]) -> Tensor:
 def joined(tensors: Sequence[Tensor], dim: int = 1) -> Tensor:
     """Tensors (B, k, ...) one after the other."""
     return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors), dim)
+
+
+def numbers(values: Sequence[float], like: Tensor) -> Tensor:
+    """Numbers as a tensor of the same kind, which is not to be changed: it is made once."""
+    return _numbers(tuple(values), like.dtype, like.device)
+
+
+@lru_cache(maxsize=4096)
+def _numbers(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.tensor(values, dtype=dtype, device=device)
 
 
 def twice(rows: Tensor) -> Tensor:

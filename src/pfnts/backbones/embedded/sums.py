@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.rows import joined, stacked
+from pfnts.backbones.embedded.rows import joined, numbers, stacked
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ def solve(sums: Sequence[Sums], *, penalties: Sequence[float]) -> tuple[Tensor, 
         part = sums[i : i + at_once]
         gram, moment = stacked([s.gram for s in part]), stacked([s.moment for s in part])
         square = stacked([s.square for s in part])[..., None]
-        halves = _numbers(tuple(s.rows / 2 for s in part), gram.dtype, gram.device)[:, None]
-        penalty = _numbers(tuple(penalties), gram.dtype, gram.device)
+        halves, penalty = numbers([s.rows / 2 for s in part], gram)[:, None], numbers(penalties, gram)
         ridge = gram[:, :, None].repeat(1, 1, len(penalties), 1, 1)
         ridge.diagonal(dim1=-2, dim2=-1).add_(penalty[:, None])
         factor, _ = torch.linalg.cholesky_ex(ridge)  # (B, k, L, F, F); positive definite by the penalty
@@ -99,10 +97,3 @@ def inverses(sums: Sequence[Sums], *, penalty: float) -> Tensor:
     factor, _ = torch.linalg.cholesky_ex(gram + penalty * eye)
     half = torch.linalg.solve_triangular(factor, eye.expand_as(factor), upper=False)
     return half.mT @ half
-
-
-@lru_cache(maxsize=4096)
-def _numbers(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Numbers as a tensor, which is not to be changed: made once, and moved to the device once."""
-    with torch.inference_mode(False):
-        return torch.tensor(values, dtype=dtype, device=device)
