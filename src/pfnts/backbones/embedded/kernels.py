@@ -3,7 +3,8 @@
 The kernel is a bell over contexts plus straight lines and a constant; the first rows are its centres. When
 the history has doubled, columns are weighed anew and the rows so far become centres, up to a limit: from one
 doubling to the next it is a ridge regression on a fixed basis. A basis is chosen by the rows so far, so that
-only later rows are evidence for it; earlier ones count as the bases before it foretold them.
+later rows are better evidence for it: earlier ones count half as it fits them, half as the bases before it
+foretold them.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class KernelRegression:
                 self._before = None
                 self._fit(X, y, [doubled])
                 if foretold is not None:
-                    self._before = foretold - self._fits[-1].evidence
-                    self._fits[-1] = replace(self._fits[-1], evidence=foretold)
+                    self._before = (foretold - self._fits[-1].evidence) / 2
+                    self._fits[-1] = replace(self._fits[-1], evidence=self._fits[-1].evidence + self._before)
 
     def _weights(self, X: Tensor) -> Tensor:
         return alike(X) if self._shares is None else self._shares(X)
