@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.arms.interactions import Scaling
+
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -26,10 +28,8 @@ class RidgeScores:
     all arms of a decision alike. Of more than 128, those are taken that correlate most with the rewards.
     """
 
-    centre: Vector
-    """(W,) means of the columns."""
-    scale: Vector
-    """(W,) their standard deviations; 1 where a column is constant."""
+    scaling: Scaling
+    """Of the W columns."""
     products: Numbers
     """(2, p) columns that are multiplied."""
     inverse: Matrix
@@ -68,12 +68,8 @@ class RidgeScores:
         >>> int(fit.upper(np.array([[2.0, -1.0], [2.0, 3.0]]), np.zeros(2, dtype=int)).argmax())
         1
         """
-        with np.errstate(invalid="ignore"):
-            seen = np.maximum((~np.isnan(X)).sum(axis=0), 1)
-            centre = np.nansum(X, axis=0) / seen
-            scale = np.sqrt(np.nansum((X - centre) ** 2, axis=0) / seen)
-        scale = np.where(scale > 0, scale, 1.0)
-        Z = _standardised(X, centre, scale)
+        scaling = Scaling.of(X)
+        Z = scaling(X)
         spread = float(rewards.std()) or 1.0
         y = (rewards - rewards.mean()) / spread
         products = _products(Z, y, width=width)
@@ -87,8 +83,7 @@ class RidgeScores:
             for weights in (None, residuals[known])
         )
         return cls(
-            centre=centre,
-            scale=scale,
+            scaling=scaling,
             products=products,
             inverse=np.asarray(inverse, dtype=np.float64),
             coefficients=np.asarray(coefficients, dtype=np.float64),
@@ -101,7 +96,7 @@ class RidgeScores:
 
     def upper(self, X: Matrix, arms: Numbers) -> Vector:
         """Upper quantile (m,) of the mean reward at rows (m, W): a standard deviation above its mean."""
-        design = _design(_standardised(X, self.centre, self.scale), self.products)
+        design = _design(self.scaling(X), self.products)
         mean = design @ self.coefficients
         variance = np.maximum(((design @ self.inverse) * design).sum(axis=1), 0.0)
         if len(self.effects):
@@ -123,11 +118,6 @@ def largest(scores: Vector, eligible: NDArray[np.bool_], size: int) -> Numbers:
     """
     order = np.argsort(-np.where(eligible, scores, -np.inf), kind="stable")
     return np.sort(order[:size])
-
-
-def _standardised(X: Matrix, centre: Vector, scale: Vector) -> Matrix:
-    Z: Matrix = np.clip((X - centre) / scale, -10.0, 10.0)
-    return np.where(np.isnan(Z), 0.0, Z)
 
 
 def _products(Z: Matrix, y: Vector, *, width: int) -> Numbers:
