@@ -50,11 +50,11 @@ def agree(said: Any, counts: Any) -> None:
 
 @pytest.mark.parametrize("explore", [0.0, EXPLORE])
 @pytest.mark.parametrize("arms", [ARMS, None], ids=["arms", "candidates"])
-@pytest.mark.parametrize("eligible", [False, True])
-def test_propensities_are_the_frequencies(explore: float, arms: Any, eligible: bool) -> None:
+@pytest.mark.parametrize("eligible", [None, 16, 3], ids=["all", "some", "fewer than the shortlist has"])
+def test_propensities_are_the_frequencies(explore: float, arms: Any, eligible: int | None) -> None:
     policy, rng = taught(policy_of(explore=explore, arms=arms)), np.random.default_rng(2)
     candidates = None if arms else rng.random((ARMS, 3))
-    mask = rng.random(ARMS) < 0.4 if eligible else None
+    mask = None if eligible is None else rng.permutation(ARMS) < eligible
     counts = np.zeros(ARMS)
     for _ in range(400):
         decision, _ = policy.propose([0.3, 0.8], rng=rng, candidates=candidates, eligible=mask)
