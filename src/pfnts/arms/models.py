@@ -16,7 +16,7 @@ from pfnts.arms.memory import MEMORY, Memory
 from pfnts.arms.schedule import FIRST_POSTERIOR, last_refresh
 from pfnts.arms.selectors import LayoutSelector
 from pfnts.arms.sequences import ArmHistory
-from pfnts.arms.shortlist import RidgeScores, largest
+from pfnts.arms.shortlist import RidgeScores
 from pfnts.backbones.base import Backbone, Question
 from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator
@@ -203,25 +203,8 @@ class ArmModels:
             for model in models
         ]
 
-    def shortlist(
-        self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, costs: Array | None
-    ) -> _Numbers:
-        """Positions (q, size) of the arms with the largest upper quantiles at contexts ``X`` (q, P).
-
-        They follow from the rows that the posterior rests on, the context and the arms: nothing is drawn.
-        ``costs`` (K,) is deducted from the mean reward of each arm.
-        """
-        costs = np.zeros(len(arms)) if costs is None else costs
-        fit, numbers = self._fit(), np.asarray(arms.numbers, dtype=np.int64)
-        return np.stack(
-            [
-                largest(fit.upper(arms.rows(x[None]), numbers) - costs, allowed, size)
-                for x, allowed in zip(X, eligible, strict=True)
-            ]
-        )
-
-    def _fit(self) -> RidgeScores:
-        """The ridge regression on the rows that the posterior rests on."""
+    def ridge_scores(self) -> RidgeScores:
+        """A ridge regression on the rows that the posterior rests on."""
         version, history = self.version(0), self._history
         assert history is not None
         if self._scores is None or self._scores[0] != version:
@@ -287,14 +270,14 @@ class ArmModels:
     def _score(self) -> None:
         """Add the CRPS of the rewards noted; the watch is told that of the layout that answers."""
         waiting, self._forecasts = self._forecasts, []
+        losses = scored(waiting, lambda f: self._grown[f.layout][f.arm], self._backbone)
         seen: list[tuple[int, float]] = []
-        for group, losses in scored(waiting, lambda f: self._grown[f.layout][f.arm], self._backbone):
-            layout = group[0].layout
-            self.totals[layout] += float(losses.sum())
-            if layout == self._active:
-                seen += zip([forecast.number for forecast in group], losses.tolist(), strict=True)
+        for forecast, loss in zip(waiting, losses.tolist(), strict=True):
+            self.totals[forecast.layout] += loss
+            if forecast.layout == self._active:
+                seen.append((forecast.number, loss))
         if self._watch is not None and seen:
-            self._watch.add(*map(np.array, zip(*sorted(seen), strict=True)))
+            self._watch.add(*map(np.array, zip(*seen, strict=True)))
 
     def _watched(self) -> bool:
         """Whether the detector is told of the next row."""
@@ -315,25 +298,32 @@ class ArmModels:
                 return
 
     def _changed(self, watch: ChangeWatch, since: int, history: History) -> bool:
-        """Whether a model of the first half of the rows since then shows that the world has changed."""
+        """Whether models of the rows since then show that the world has changed.
+
+        Each is told one half of them and predicts the other, and as many rows from before.
+        """
         middle = (since + self.size) // 2
-        alone = self._grow(self._active, history, np.arange(since, middle))
-        for model in dict.fromkeys(alone):
-            model.refresh(history.rewards[since:middle])
-        rows = watch.compared(since, middle)
-        rows = rows[[alone[arm].version > 0 for arm in history.arms[rows].tolist()]]
-        if not len(rows):
-            return False
-        arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
-        features = self._told(self._active, history.rows[rows], history.arms[rows])
-        forecasts = [
-            Forecast(self._active, i, arm, alone[arm].version, features[i], rewards[i])
-            for i, arm in enumerate(arms)
+        halves = np.arange(since, middle), np.arange(middle, self.size)
+        found = [
+            self._losses(told, watch.compared(since, others), history)
+            for told, others in (halves, halves[::-1])
         ]
-        losses = np.empty(len(rows))
-        for group, found in scored(forecasts, lambda f: alone[f.arm], self._backbone):
-            losses[[forecast.number for forecast in group]] = found
+        rows, losses = map(np.concatenate, zip(*found, strict=True))
         return watch.shows(since, rows, losses)
+
+    def _losses(self, told: _Numbers, rows: _Numbers, history: History) -> tuple[_Numbers, Array]:
+        """CRPS of rows under a model of other rows alone; without the rows of arms that it cannot predict."""
+        alone = self._grow(self._active, history, told)
+        for model in dict.fromkeys(alone):
+            model.refresh(history.rewards[told])
+        rows = rows[[alone[arm].version > 0 for arm in history.arms[rows].tolist()]]
+        arms, rewards = history.arms[rows], history.rewards[rows].tolist()
+        features = self._told(self._active, history.rows[rows], arms)
+        forecasts = [
+            Forecast(self._active, row, arm, alone[arm].version, features[i], rewards[i])
+            for i, (row, arm) in enumerate(zip(rows.tolist(), arms.tolist(), strict=True))
+        ]
+        return rows, scored(forecasts, lambda f: alone[f.arm], self._backbone)
 
     def _begin_anew(self, watch: ChangeWatch, history: History, since: int) -> None:
         """Forget the rows before ``since`` and take in the others as if they were the first."""

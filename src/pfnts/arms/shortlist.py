@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.arms.interactions import Scaling
+from pfnts.events import ActionSet
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -94,6 +95,19 @@ class RidgeScores:
             rows=rows.astype(np.float64),
         )
 
+    def shortlist(
+        self, X: Matrix, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, costs: Vector | None
+    ) -> Numbers:
+        """Positions (q, size), ascending, of the eligible arms with the largest upper quantiles at ``X``.
+
+        They follow from the fit, the contexts and the arms: nothing is drawn, and of equal ones the first is
+        taken. ``costs`` (K,) is deducted from the mean reward of each arm.
+        """
+        numbers = np.asarray(arms.numbers, dtype=np.int64)
+        upper = np.stack([self.upper(arms.rows(x[None]), numbers) for x in X])
+        scores = np.where(eligible, upper if costs is None else upper - costs, -np.inf)
+        return np.sort(np.argsort(-scores, axis=1, kind="stable")[:, :size], axis=1)
+
     def upper(self, X: Matrix, arms: Numbers) -> Vector:
         """Upper quantile (m,) of the mean reward at rows (m, W): a standard deviation above its mean."""
         design = _design(self.scaling(X), self.products)
@@ -106,18 +120,6 @@ class RidgeScores:
             variance = variance + 1 / (np.where(known, self.rows[place], 0.0) + _ARM_ROWS)
         upper: Vector = self.level + self.spread * (mean + np.sqrt(self.noise * variance))
         return upper
-
-
-def largest(scores: Vector, eligible: NDArray[np.bool_], size: int) -> Numbers:
-    """Positions (size,), ascending, of the largest eligible scores (K,); of equal ones the first.
-
-    Examples
-    --------
-    >>> largest(np.array([0.3, 0.9, 0.5]), np.array([True, True, False]), 2)
-    array([0, 1])
-    """
-    order = np.argsort(-np.where(eligible, scores, -np.inf), kind="stable")
-    return np.sort(order[:size])
 
 
 def _products(Z: Matrix, y: Vector, *, width: int) -> Numbers:
