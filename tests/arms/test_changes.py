@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
+from pfnts.arms import ArmModels, Joint, selector
 from pfnts.arms.changes import ChangeWatch
+from pfnts.backbones import LinearBackbone
+from pfnts.events import History, Observed
+from pfnts.scores import crps
 
 
 def watch_of(losses: np.ndarray) -> ChangeWatch:
@@ -53,3 +57,31 @@ def test_old_losses_are_dropped() -> None:
     watch = watch_of(np.ones(3000))
     watch.look(3000)
     assert watch.compared(2500, np.arange(2900, 3000)).min() == 3000 - 1024
+
+
+def test_each_half_of_the_rows_since_predicts_the_other(rng: Generator) -> None:
+    history = History([0, 1, 2])
+    for _ in range(200):
+        x, arm = rng.uniform(size=2), int(rng.integers(3))
+        history.fold(Observed(x.tolist(), arm, float(x[0] * arm + 0.3 * rng.normal())))
+    models = ArmModels(selector("joint"), backbone=LinearBackbone(), warmup=5, n_arms=3, width=2)
+    models.advance(history)
+
+    class Listening(ChangeWatch):
+        def shows(self, since: int, rows: np.ndarray, losses: np.ndarray) -> bool:
+            self.heard = since, rows, losses
+            return True
+
+    watch = Listening(rows=1e9)
+    watch.add(np.arange(200), np.ones(200))
+    assert models._changed(watch, 140, history)
+    since, rows, losses = watch.heard
+    assert since == 140
+    before = np.linspace(0, 139, 30).astype(int).tolist()
+    assert rows.tolist() == [*before, *range(170, 200), *before, *range(140, 170)]
+    told = Joint().features(history.rows, history.arms, n_arms=3)
+    levels = np.arange(1, 100) / 100
+    for place, half in ((slice(0, 60), slice(140, 170)), (slice(60, 120), slice(170, 200))):
+        alone = LinearBackbone().sequence(told[half], history.rewards[half])
+        said = alone.quantiles(told[rows[place]], 30, levels)
+        np.testing.assert_allclose(losses[place], crps(levels, said, history.rewards[rows[place]]))
