@@ -79,10 +79,13 @@ def test_every_run_has_its_row(whole: Path, tmp_path: Path) -> None:
         ("linear", "ts", 50.0),
         ("openml-mushroom", "pfn-ts", 30.0),
     ]
+    written = {path.name for path in (tmp_path / "results").iterdir()}
+    tables = {f"{name}.{suffix}" for name in ("regret", "times", "paper") for suffix in ("md", "csv", "tex")}
+    assert written == {"README.md", "runs.csv", *tables}
 
 
 def test_runs_of_another_version_are_told(whole: Path, tmp_path: Path) -> None:
-    (folder,) = whole.glob("linear_pfn-ts_1_*")
+    (folder,) = whole.glob("linear-pfn-ts-replication-1_*")
     about = json.loads((folder / "run.json").read_text())
     about["producer"] |= {"code": "other", "settings": {"refresh": 2.0}}
     (folder / "run.json").write_text(json.dumps(about))

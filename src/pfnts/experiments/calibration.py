@@ -19,7 +19,6 @@ from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
 from pfnts.experiments.engines import Engine
-from pfnts.experiments.files import safe_name
 from pfnts.experiments.jobs import Progress, prepare
 from pfnts.experiments.spec import backbone_name
 from pfnts.experiments.store import Run, RunStore
@@ -82,11 +81,6 @@ class CoverageSpec:
     def title(self) -> str:
         """Task, rows and model in a few words."""
         return f"{self.task}, {self.size:,} rows, {self.model}"
-
-    @property
-    def stem(self) -> str:
-        """How the name of its folder begins."""
-        return f"coverage_{self.task}_{safe_name(self.model)}_{self.size}"
 
     @property
     def steps(self) -> int:

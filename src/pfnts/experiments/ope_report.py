@@ -147,19 +147,7 @@ def all_gaps(found: Sequence[PolicyValue], estimator: str) -> list[Gap]:
 
 
 def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike[str], *, title: str) -> Path:
-    """Write one HTML page that needs no other file: verdict, values, leads and weights.
-
-    Parameters
-    ----------
-    log
-        What was done.
-    found
-        Values of the policies on it.
-    path
-        Where the page goes.
-    title
-        Its heading.
-    """
+    """Write one HTML page that needs no other file: verdict, values, leads and weights."""
     if not found:
         raise ValueError("found must hold at least one policy, got none")
     people = f", {log.n_groups:,} people" if log.clusters is not None else ""

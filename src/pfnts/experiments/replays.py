@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pfnts.experiments.files import safe_name
 from pfnts.experiments.jobs import Progress
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import Run
@@ -67,11 +66,6 @@ class ReplaySpec:
         """Policy and log in a few words."""
         which = "the log" if self.number == 0 else f"resampled log {self.number}"
         return f"{self.policy.label} on {which}"
-
-    @property
-    def stem(self) -> str:
-        """How the name of its folder begins."""
-        return f"replay_{safe_name(self.policy.name)}_{self.number}"
 
     @property
     def steps(self) -> int:
@@ -174,17 +168,10 @@ def plan_replays(
 
 
 def values(log: Log, replays: Sequence[Run]) -> list[PolicyValue]:
-    """Estimate each policy's value from its replays, in the order of the policies' first ones.
+    """Estimate each policy's value from its replays, that of the log itself before those of resampled logs.
 
     A log of one person has no doubly robust estimate, since nobody is left to predict them by: on the log
     itself it is NaN, and a resampled log on which everybody is the same person has no part in it.
-
-    Parameters
-    ----------
-    log
-        What was done.
-    replays
-        Finished replays, that of the log itself before those of resampled logs.
     """
     predicted: dict[int, Matrix | None] = {}
     logs: dict[int, Log] = {}

@@ -41,19 +41,7 @@ def check_scenario(scenario: str) -> None:
 
 
 def make_environment(scenario: str, *, horizon: int, rng: Generator, data: Path | None) -> Environment:
-    """Draw the rounds of a run.
-
-    Parameters
-    ----------
-    scenario
-        One of `pfnts.environments.names`, ``package.module.OBJECT``, or what `table_scenario` gives.
-    horizon
-        Number of rounds; a table may have fewer rows.
-    rng
-        Where functions, contexts and rewards come from.
-    data
-        Folder with the tables of OpenML scenarios.
-    """
+    """Draw the rounds of a run; a table may have fewer rows than the ``horizon``."""
     if match := _TABLE.fullmatch(scenario):
         table = read_table(match["path"], target=match["target"])
         return table.environment(name=Path(match["path"]).name.split(".")[0], horizon=horizon, rng=rng)

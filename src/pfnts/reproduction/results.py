@@ -46,37 +46,12 @@ def write_results(
 ) -> Path:
     """Write the tables of a report, a row for every run, a page of curves for each table and a README.
 
-    Parameters
-    ----------
-    root
-        Folder of a `RunStore`.
-    out
-        Where the files go.
-    figures
-        Whether to draw the curves, for which matplotlib is needed.
-    beside
-        The paper's figures, perhaps with those of the trial.
-
-    Returns
-    -------
-    The path of ``README.md``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pfnts.experiments import PolicySpec, plan, run_all
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     specs = plan(scenarios=["linear"], policies=[PolicySpec("ts"), PolicySpec("uniform")],
-    ...                  horizon=50, replications=2, seed=42)
-    ...     done = list(run_all(specs, store=RunStore(folder)))
-    ...     page = write_results(folder, f"{folder}/results", figures=False)
-    ...     sorted(path.name for path in page.parent.iterdir() if path.suffix in (".md", ".csv"))
-    ['README.md', 'regret.csv', 'regret.md', 'runs.csv', 'times.csv', 'times.md']
+    Takes what `pfnts.experiments.report.write_report` takes, and returns the path of ``README.md``.
     """
     store, out = RunStore(root), folder_at(out, name="the place of the results")
     outcomes, notes = read_outcomes(store)
     if not outcomes:
-        raise nothing_finished(store, notes)
+        raise nothing_finished(store.root, notes)
     sections = organize(outcomes, titles=PAPER.titles, family=PAPER.family)
     write_tables(out, sections, beside)
     write_file(out / "runs.csv", runs_csv(outcomes))

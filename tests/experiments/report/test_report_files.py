@@ -189,8 +189,8 @@ def test_figures_are_drawn_the_same_again(tmp_path: Path, small_runs: SmallRuns,
 
 def test_run_made_twice_counts_once_and_ours_is_the_one(small: Path) -> None:
     before = (write_report(small, figures=False).parent / "regret.csv").read_bytes()
-    folder = next(small.glob("linear_ts_0_*"))
-    twin = shutil.copytree(folder, small / "linear_ts_0_0000000000000000")
+    folder = next(small.glob("linear-ts-replication-0_*"))
+    twin = shutil.copytree(folder, small / "linear-ts-replication-0_0000000000000000")
     about = json.loads((twin / "run.json").read_text())
     about["producer"]["code"], about["finished"] = "other", "2999-01-01T00:00:00+00:00"
     (twin / "run.json").write_text(json.dumps(about))

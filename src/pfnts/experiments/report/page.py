@@ -76,35 +76,20 @@ class Part:
 
 
 def write_page(path: Path, *, title: str, lead: str, parts: Sequence[Part]) -> Path:
-    """Write a page that needs no other file.
-
-    Parameters
-    ----------
-    path
-        Where it goes.
-    title
-        Its heading.
-    lead
-        One or two sentences below.
-    parts
-        What it says.
-    """
+    """Write a page that needs no other file: a heading, a sentence or two below it, and the parts."""
     # A chart is drawn by the script, from its place in this list.
     charts = [block for part in parts for block in _charts(part.blocks)]
-    page = (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            title=title,
-            lead=lead,
-            parts=parts,
-            palette=list(zip(COLOURS, DARK_COLOURS, strict=True)),
-            style=_text("page.css"),
-            script=_text("page.js"),
-            payload={"boards": [chart.payload() for chart in charts]},
-            number_of={id(chart): number for number, chart in enumerate(charts)},
-            id=id,
-        )
+    template = _environment().get_template("page.html.j2")
+    page = template.render(
+        title=title,
+        lead=lead,
+        parts=parts,
+        palette=list(zip(COLOURS, DARK_COLOURS, strict=True)),
+        style=_text("page.css"),
+        script=_text("page.js"),
+        payload={"boards": [chart.payload() for chart in charts]},
+        number_of={id(chart): number for number, chart in enumerate(charts)},
+        id=id,
     )
     return write_file(path, page.lstrip())
 

@@ -9,15 +9,10 @@ from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import folder_at, safe_name, tidy, write_file
-from pfnts.experiments.outcomes import Outcome, condense, read_outcomes
+from pfnts.experiments.outcomes import condense, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import NONE, Companion
-from pfnts.experiments.report.contents import (
-    regret_chart,
-    regret_table,
-    tidy_frame,
-    times_table,
-)
+from pfnts.experiments.report.contents import regret_chart, regret_table, tidy_frame, times_table
 from pfnts.experiments.report.coverage import coverage_chart, coverage_table, find_coverage, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize, section_of
@@ -82,7 +77,7 @@ def write_report(
     outcomes, notes = read_outcomes(store)
     coverage = find_coverage(store.root)
     if not outcomes and coverage is None and not beside.parts([]):
-        raise nothing_finished(store, notes)
+        raise nothing_finished(store.root, notes)
     out = store.root / "report" if out is None else folder_at(out, name="the place of the report")
     for folder in (out, out / "figures"):
         tidy(folder)
@@ -91,7 +86,8 @@ def write_report(
         write_tables(out, sections, beside)
     if figures:
         _write_figures(out / "figures", [each for each in sections if not beside.has_own_table(each)])
-    parts = _parts(sections, beside, _machines(outcomes))
+    machines = Counter(outcome.machine for outcome in outcomes if outcome.machine)
+    parts = _parts(sections, beside, "; ".join(name for name, _ in machines.most_common()))
     if coverage is not None:
         parts.append(Part("Coverage of intervals", _coverage(coverage), "Coverage"))
     about = tuple(map(Text, (*_ABOUT, *notes)))
@@ -114,23 +110,15 @@ def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
         Where the picture goes; its suffix decides the format.
     """
     outcomes = [condense(run) for run in runs]
-    section = section_of("", max((each.spec.horizon for each in outcomes), default=0), outcomes)
-    if section is None:
+    if not outcomes:
         raise ValueError("runs must hold at least one run, got none")
-    return save(figure_of(regret_chart(section), size=4.0), path)
+    return save(figure_of(regret_chart(section_of("", outcomes)), size=4.0), path)
 
 
-def nothing_finished(store: RunStore, notes: Sequence[str] = ()) -> ValueError:
+def nothing_finished(root: Path, notes: Sequence[str] = ()) -> ValueError:
     """The error of a report on a folder without runs."""
-    return ValueError(
-        " ".join(
-            [
-                f"root must hold at least one finished run, got {store.root}, which holds none; "
-                f"make some with: pfnts run --out {store.root}",
-                *notes,
-            ]
-        )
-    )
+    remedy = f"got {root}, which holds none; make some with: pfnts run --out {root}"
+    return ValueError(" ".join([f"root must hold at least one finished run, {remedy}", *notes]))
 
 
 def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
@@ -208,20 +196,15 @@ def _write_figures(out: Path, sections: Sequence[Section]) -> None:
                 save(alone, folder / f"{safe_name(panel.title)}.{suffix}")
 
 
-def _machines(outcomes: Sequence[Outcome]) -> str:
-    found = Counter(outcome.machine for outcome in outcomes if outcome.machine)
-    return "; ".join(name for name, _ in found.most_common())
-
-
 def _lead(sections: Sequence[Section]) -> str:
     if not sections:
         return "Intervals only; no policy has been run yet."
     runs = {outcome.spec for section in sections for some in section.outcomes.values() for outcome in some}
     main = [section for section in sections if not section.axis]
-    counts = [
-        (len({policy for section in main for policy in section.policies}), "policy", "policies"),
-        (len({name for section in main for name in section.scenarios}), "scenario", "scenarios"),
-        (len(runs), "run", "runs"),
-    ]
-    text = ", ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in counts)
+    counts = {
+        ("policy", "policies"): len({policy for section in main for policy in section.policies}),
+        ("scenario", "scenarios"): len({name for section in main for name in section.scenarios}),
+        ("run", "runs"): len(runs),
+    }
+    text = ", ".join(f"{count:,} {noun[count != 1]}" for noun, count in counts.items())
     return f"{text}. Lower regret is better."
