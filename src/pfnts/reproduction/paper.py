@@ -36,6 +36,14 @@ class Paper(Companion):
 
     name = "paper"
     titles = ("Synthetic tasks of the paper", "OpenML tasks", "More tasks")
+    remarks = {
+        "Variants": "The paper shows its ablations as curves without numbers. Encoding: the adaptive rule, "
+        "disjoint and joint. Base of the prefixes: the estimators subclt (2), subclt(base=1.5) and "
+        "subclt(base=3). Decision rule: the estimator predictive is its PFN-PS, exploration=0.0 its greedy "
+        "rule. The others are ours.",
+        "Coverage of intervals": "The paper shows coverage against length as a picture without numbers, a "
+        "mark for each number of rows.",
+    }
 
     def __init__(self, trial: tuple[Log, Sequence[PolicyValue]] | None = None) -> None:
         self._trial = trial

@@ -146,6 +146,14 @@ def test_cell_without_runs_is_shown_as_missing(
     assert found["friedman", "ts"] == "0"
 
 
+def test_page_beside_the_paper_says_which_variants_are_its_ablations(small: Path, tmp_path: Path) -> None:
+    alone = write_report(small, tmp_path / "plain", figures=False).read_text(encoding="utf-8")
+    beside = write_report(small, figures=False, beside=PAPER).read_text(encoding="utf-8")
+    for page in (alone, beside):
+        assert "lin-ts by nu" in page
+    assert (PAPER.remarks["Variants"] in alone, PAPER.remarks["Variants"] in beside) == (False, True)
+
+
 def test_paper_and_libraries_stand_beside_ours(
     tmp_path: Path, make_run: MakeRun, save_runs: SaveRuns
 ) -> None:

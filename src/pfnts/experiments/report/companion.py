@@ -18,6 +18,8 @@ class Companion:
     """Whose figures they are, in a word."""
     titles: Sequence[str] = (default.SYNTHETIC, default.OPENML, default.OTHER)
     """Headings under which scenarios are listed."""
+    remarks: Mapping[str, str] = {}
+    """What is to be said of other parts of the page, by their headings."""
 
     def family(self, scenario: str) -> str:
         """Which of the headings a scenario stands under."""

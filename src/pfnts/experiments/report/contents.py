@@ -158,7 +158,7 @@ def rank_cell(ranks: Mapping[PolicySpec, float], policy: PolicySpec) -> Cell:
 def _regret_cell(section: Section, scenario: str, policy: PolicySpec, beside: Companion) -> Cell:
     found = section.cells.get((scenario, policy))
     if found is None:
-        return Cell(_MISSING, aside="no run yet")
+        return Cell(_MISSING)
     theirs = None if section.axis else beside.figure(policy, scenario, section.horizon)
     return Cell(
         spread(found.mean, found.standard_error),

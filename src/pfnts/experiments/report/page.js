@@ -105,11 +105,15 @@
     return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   }
 
-  // Labels move apart until none touch: clusters are centred on what they name, and merged where they overlap.
-  function spaced(heights, gap) {
+  // Labels move apart until none touch: clusters are centred on what they name as far as there is room, and
+  // merged where they overlap.
+  function spaced(heights, gap, top, bottom) {
     const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]);
     const clusters = [];
-    const start = (c) => c.sum / c.of.length - (gap * (c.of.length - 1)) / 2;
+    const start = (c) => {
+      const long = gap * (c.of.length - 1);
+      return Math.max(top, Math.min(bottom - long, c.sum / c.of.length - long / 2));
+    };
     for (const i of order) {
       clusters.push({ sum: heights[i], of: [i] });
       while (clusters.length > 1) {
@@ -209,7 +213,7 @@
       }
       if (roomy) {
         const ends = lines.filter((line) => line.y.at(-1) !== null && (!log || line.y.at(-1) > 0));
-        const heights = spaced(ends.map((line) => inside(line.y.at(-1))), 15);
+        const heights = spaced(ends.map((line) => inside(line.y.at(-1))), 15, box.top + 4, box.bottom);
         ends.forEach((line, i) => {
           const colour = `var(--c${board.series[line.s].colour})`;
           draw("line", { x1: box.right + 2, x2: box.right + 14, y1: inside(line.y.at(-1)), y2: heights[i], stroke: colour }, plot);

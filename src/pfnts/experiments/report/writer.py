@@ -89,7 +89,8 @@ def write_report(
     machines = Counter(outcome.machine for outcome in outcomes if outcome.machine)
     parts = _parts(sections, beside, "; ".join(name for name, _ in machines.most_common()))
     if coverage is not None:
-        parts.append(Part("Coverage of intervals", _coverage(coverage), "Coverage"))
+        title = "Coverage of intervals"
+        parts.append(Part(title, (*_remark(beside, title), *_coverage(coverage)), "Coverage"))
     about = tuple(map(Text, (*_ABOUT, *notes)))
     parts.append(Part("How to read this page", about, "About"))
     title = "Regret of bandit policies"
@@ -163,12 +164,17 @@ def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> lis
         curves = Details(f"Curves of {section.title}", (regret_chart(section),))
         varied += [regret_table(section, beside=beside), curves]
     if varied:
-        parts.append(Part("Variants", (Text("One policy as it comes and with other options."), *varied)))
+        about = "One policy as it comes and with other options."
+        parts.append(Part("Variants", (Text(about), *_remark(beside, "Variants"), *varied)))
     if sections:
         where = f"Measured on {machines}; other work may have run beside it." if machines else ""
         times = tuple(times_table(section) for section in shown)
         parts.append(Part("Time", (*times, *([Text(where, "note")] if where else []))))
     return parts
+
+
+def _remark(beside: Companion, title: str) -> list[Block]:
+    return [Text(beside.remarks[title])] if title in beside.remarks else []
 
 
 def _coverage(path: Path) -> tuple[Block, ...]:
