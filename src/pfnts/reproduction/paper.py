@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from pfnts.experiments import FinalRegret, PolicySpec
 from pfnts.experiments.charts import styles_of
@@ -36,7 +37,7 @@ class Paper(Companion):
 
     name = "paper"
     titles = ("Synthetic tasks of the paper", "OpenML tasks", "More tasks")
-    remarks = {
+    remarks: ClassVar[Mapping[str, str]] = {
         "Variants": "The paper shows its ablations as curves without numbers. Encoding: the adaptive rule, "
         "disjoint and joint. Base of the prefixes: the estimators subclt (2), subclt(base=1.5) and "
         "subclt(base=3). Decision rule: the estimator predictive is its PFN-PS, exploration=0.0 its greedy "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from pfnts.experiments.report import sections as default
 from pfnts.experiments.report.page import Part
@@ -18,7 +19,7 @@ class Companion:
     """Whose figures they are, in a word."""
     titles: Sequence[str] = (default.SYNTHETIC, default.OPENML, default.OTHER)
     """Headings under which scenarios are listed."""
-    remarks: Mapping[str, str] = {}
+    remarks: ClassVar[Mapping[str, str]] = {}
     """What is to be said of other parts of the page, by their headings."""
 
     def family(self, scenario: str) -> str:
