@@ -117,7 +117,7 @@ class CoverageSpec:
         with one_thread():
             for number in range(self.replications):
                 history = draw_history(self.task, self.size, number=number, seed=self.seed)
-                measured.append([_measured(interval, history) for interval in _intervals(backbone, history)])
+                measured.append(_measured(backbone, history))
                 progress(number + 1, float(np.mean([share for row in measured for share, _ in row])))
         values = np.array(measured)
         return Measured(values[:, :, 0], values[:, :, 1], time.perf_counter() - began)
@@ -313,12 +313,15 @@ def usable(backbone: Backbone) -> tuple[str, ...]:
     )
 
 
-def _intervals(backbone: Backbone | None, history: History) -> list[Interval]:
+def _measured(backbone: Backbone | None, history: History) -> list[tuple[float, float]]:
+    """Coverage and mean length of the intervals, by variance; of BART where there is no backbone."""
     if backbone is not None:
-        return list(backbone_intervals(backbone, history).values())
-    from pfnts.experiments.calibration_bart import bart_interval
+        intervals = list(backbone_intervals(backbone, history).values())
+    else:
+        from pfnts.experiments.calibration_bart import bart_interval
 
-    return [bart_interval(history, level=LEVEL)]
+        intervals = [bart_interval(history, level=LEVEL)]
+    return [(coverage(low, high, history.means), float((high - low).mean())) for low, high in intervals]
 
 
 @cache
@@ -326,23 +329,14 @@ def _loaded(name: str, device: str) -> Backbone:
     return known_backbones.load(name, **({} if device == "cpu" else {"device": device}))
 
 
-def _measured(interval: Interval, history: History) -> tuple[float, float]:
-    lower, upper = interval
-    return coverage(lower, upper, history.means), float((upper - lower).mean())
-
-
 def _row(spec: CoverageSpec, measured: Measured, place: int) -> CoverageRow:
-    share, share_error = mean_and_error(measured.coverage[:, place].tolist())
-    length, length_error = mean_and_error(measured.length[:, place].tolist())
     return CoverageRow(
-        task=spec.task,
-        model=spec.model,
-        variance=spec.variances[place],
-        size=spec.size,
-        replications=spec.replications,
-        coverage=share,
-        coverage_error=share_error,
-        length=length,
-        length_error=length_error,
+        spec.task,
+        spec.model,
+        spec.variances[place],
+        spec.size,
+        spec.replications,
+        *mean_and_error(measured.coverage[:, place].tolist()),
+        *mean_and_error(measured.length[:, place].tolist()),
         seconds=measured.seconds / spec.replications,
     )
