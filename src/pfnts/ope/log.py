@@ -122,8 +122,9 @@ class Log:
 
     def take(self, rows: Sequence[int] | Codes) -> Log:
         """Keep some rows, in the order given; people are numbered anew by first appearance."""
+        rows = np.asarray(rows, dtype=np.int64)
         taken: dict[str, Any] = {
-            field.name: value[np.asarray(rows, dtype=np.int64)]
+            field.name: value[rows]
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), np.ndarray)
         }
