@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from pfnts.experiments import FinalRegret, PolicySpec
+from pfnts.experiments import FinalRegret, PolicySpec, RunSpec
 from pfnts.experiments.charts import styles_of
 from pfnts.experiments.replays import PolicyValue
 from pfnts.experiments.report.companion import Companion
@@ -27,6 +27,7 @@ from pfnts.reproduction.published import (
     SYNTHETIC,
     TUNED,
 )
+from pfnts.reproduction.suites import missing
 
 # A bar is full where our regret is four times the paper's, or a quarter.
 _FULL_BAR = math.log(4)
@@ -71,6 +72,11 @@ class Paper(Companion):
             return None
         note = f"{LIBRARY.capitalize()}: the lowest of thirteen settings (three seeds), picked for each task."
         return LIBRARY, LIBRARIES, note
+
+    def missing(self, made: Collection[RunSpec], *, coverage: bool) -> list[str]:
+        """What of the paper, and of ours beside it, is still to be run."""
+        others = {"Coverage of intervals": coverage, "Drink Less trial": self._trial is not None}
+        return [*missing(made), *(f"{name}: nothing yet." for name, there in others.items() if not there)]
 
     def parts(self, sections: Sequence[Section]) -> list[Part]:
         """Ranks, then every policy beside its figures in the paper; public libraries; the trial."""

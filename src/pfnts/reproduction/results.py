@@ -23,8 +23,6 @@ from pfnts.experiments.report.writer import figure_name, nothing_finished, write
 from pfnts.reproduction.paper import PAPER
 from pfnts.reproduction.standing import standing_table, standings, verdicts
 
-_WHOLE = 5
-"""Replications of the paper."""
 _LIBRARIES = ("pfnts", "python", "numpy", "torch")
 _FILES = {
     "regret": "final regret: mean ± standard error, the lowest in bold, the average rank",
@@ -55,7 +53,9 @@ def write_results(
     sections = organize(outcomes, titles=PAPER.titles, family=PAPER.family)
     write_tables(out, sections, beside)
     write_file(out / "runs.csv", runs_csv(outcomes))
-    if (coverage := find_coverage(store.root)) is not None:
+    coverage = find_coverage(store.root)
+    notes += beside.missing({each.spec for each in outcomes}, coverage=coverage is not None)
+    if coverage is not None:
         for path in (coverage, coverage.with_suffix(".md")):
             write_file(out / path.name, path.read_bytes())
     if figures:
@@ -114,7 +114,7 @@ def _readme(sections: Sequence[Section], made: Sequence[Outcome], notes: Sequenc
     if found:
         lines += [tables.markdown(standing_table(found)), *_paragraphs(verdicts(found))]
     lines += ["## How they were made", "", tables.markdown(_machines(made))]
-    lines += _paragraphs([_software(made), *_fewer(sections), *notes])
+    lines += _paragraphs([_software(made), *notes])
     lines += ["Settings, defaults included:", "", *_settings(made), ""]
     lines += ["## Files", "", "| file | what it holds |", "|---|---|"]
     for name, about in _FILES.items():
@@ -180,23 +180,6 @@ def _software(made: Sequence[Outcome]) -> str:
         described[", ".join(parts if backbone is None else [*parts, f"backbone {backbone}"])] = None
     seeds = sorted({each.spec.seed for each in made})
     return f"Software: {'; '.join(sorted(described))}. Seed: {', '.join(map(str, seeds))}."
-
-
-def _fewer(sections: Sequence[Section]) -> list[str]:
-    made: dict[str, dict[str, int]] = {}
-    for section in sections:
-        for (scenario, policy), row in section.cells.items():
-            if not section.axis:
-                made.setdefault(policy.label, {})[scenario] = row.replications
-    short: dict[str, list[str]] = {}
-    for name, counts in made.items():
-        least = min(counts.values())
-        if len(counts) > 1 and least == max(counts.values()) < _WHOLE:
-            short[name] = [f"{least} everywhere"]
-        elif lacking := [f"{scenario} {count}" for scenario, count in counts.items() if count < _WHOLE]:
-            short[name] = lacking
-    listed = "; ".join(f"{name} ({', '.join(cells)})" for name, cells in short.items())
-    return [f"Fewer than {_WHOLE} replications: {listed}."] if short else []
 
 
 def _settings(made: Sequence[Outcome]) -> list[str]:

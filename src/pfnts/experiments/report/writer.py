@@ -78,6 +78,7 @@ def write_report(
     coverage = find_coverage(store.root)
     if not outcomes and coverage is None and not beside.parts([]):
         raise nothing_finished(store.root, notes)
+    notes += beside.missing({each.spec for each in outcomes}, coverage=coverage is not None)
     out = store.root / "report" if out is None else folder_at(out, name="the place of the report")
     for folder in (out, out / "figures"):
         tidy(folder)
