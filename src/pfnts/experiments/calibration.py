@@ -6,21 +6,19 @@ import time
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from pfnts import backbones as known_backbones
 from pfnts import environments, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
 from pfnts.experiments.engines import Engine
 from pfnts.experiments.jobs import Progress, prepare
-from pfnts.experiments.spec import backbone_name
+from pfnts.experiments.spec import backbone_name, loaded
 from pfnts.experiments.store import Run, RunStore
 from pfnts.experiments.summary import mean_and_error
 from pfnts.experiments.threads import one_thread
@@ -90,7 +88,7 @@ class CoverageSpec:
     @property
     def variances(self) -> tuple[str, ...]:
         """How the model gets its intervals."""
-        return ("mcmc",) if self.model == BART else usable(_loaded(self.model, "cpu"))
+        return ("mcmc",) if self.model == BART else usable(loaded(self.model))
 
     def describe(self) -> dict[str, Any]:
         """Everything above as plain JSON values."""
@@ -101,7 +99,7 @@ class CoverageSpec:
         if self.model == BART:
             return {}
         own = sources([self.model])
-        decided = {"backbone": backbone_name(_loaded(self.model, "cpu"))}
+        decided = {"backbone": backbone_name(loaded(self.model))}
         return decided if own is None else {**decided, "sources": own}
 
     def device(self, asked: str) -> str:
@@ -113,7 +111,7 @@ class CoverageSpec:
         measured: list[list[tuple[float, float]]] = []
         began = time.perf_counter()
         # Loaded outside, because a library is held to one thread only if it is loaded by then.
-        backbone = None if self.model == BART else _loaded(self.model, self.device(device))
+        backbone = None if self.model == BART else loaded(self.model, self.device(device))
         with one_thread():
             for number in range(self.replications):
                 history = draw_history(self.task, self.size, number=number, seed=self.seed)
@@ -150,13 +148,7 @@ class CoverageRow:
 
     @property
     def method(self) -> str:
-        """Model and variance in a few words.
-
-        Examples
-        --------
-        >>> CoverageRow("linear", "bart", "mcmc", 16, 1, 0.9, 0.1, 2.0, 0.1, 1.0).method
-        'BART'
-        """
+        """Model and variance in a few words."""
         return "BART" if self.model == BART else f"{self.model}, {self.variance}"
 
 
@@ -248,7 +240,7 @@ def plan_coverage(
         raise ValueError(f"replications must be a positive integer, got {replications}")
     names = list(dict.fromkeys(backbones))
     for name in names:
-        _loaded(name, "cpu")  # a mistake in a name shows here, not in another process
+        loaded(name)  # a mistake in a name shows here, not in another process
     if bart:
         from pfnts.experiments import calibration_bart  # noqa: F401 (a missing extra shows here, too)
     models = [*names, *([BART] if bart else [])]
@@ -271,13 +263,7 @@ def coverage_rows(specs: Sequence[CoverageSpec], runs: Iterable[Run]) -> list[Co
 
 
 def draw_history(task: str, size: int, *, number: int, queries: int = QUERIES, seed: int) -> History:
-    """Draw the functions of a scenario, then rewards of arm 0 at ``size`` contexts, then the queries.
-
-    Examples
-    --------
-    >>> draw_history("friedman", 16, number=0, seed=42).queries.shape
-    (50, 5)
-    """
+    """Draw the functions of a scenario, then rewards of arm 0 at ``size`` contexts, then the queries."""
     child, for_model = SeedSequence([seed, zlib.crc32(task.encode()), size, number]).spawn(2)
     drawn = environments.make(task, horizon=size + queries, rng=np.random.default_rng(child))
     return History(
@@ -322,11 +308,6 @@ def _measured(backbone: Backbone | None, history: History) -> list[tuple[float, 
 
         intervals = [bart_interval(history, level=LEVEL)]
     return [(coverage(low, high, history.means), float((high - low).mean())) for low, high in intervals]
-
-
-@cache
-def _loaded(name: str, device: str) -> Backbone:
-    return known_backbones.load(name, **({} if device == "cpu" else {"device": device}))
 
 
 def _row(spec: CoverageSpec, measured: Measured, place: int) -> CoverageRow:

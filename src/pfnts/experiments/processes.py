@@ -15,14 +15,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 @contextmanager
 def one_thread_children() -> Iterator[None]:
-    """Set variables for the processes started meanwhile: libraries read them when they are loaded.
-
-    Examples
-    --------
-    >>> with one_thread_children():
-    ...     os.environ["OMP_NUM_THREADS"]
-    '1'
-    """
+    """Set variables for the processes started meanwhile: libraries read them when they are loaded."""
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(_ONE_THREAD)
     try:

@@ -22,14 +22,7 @@ PREFETCH, PREFETCH_ELSEWHERE = 256, 1024
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run: a policy in one replication of a scenario.
-
-    Examples
-    --------
-    >>> spec = RunSpec("friedman", PolicySpec("uniform"), horizon=100, replication=0, seed=42)
-    >>> spec.describe()["policy"]
-    {'name': 'uniform', 'options': {}}
-    """
+    """One run: a policy in one replication of a scenario."""
 
     kind: ClassVar[str] = "simulation"
     noun: ClassVar[str] = "run"

@@ -13,7 +13,7 @@ from pfnts.experiments.report.companion import Companion
 from pfnts.experiments.report.contents import rank_cell
 from pfnts.experiments.report.page import Block, Details, Part
 from pfnts.experiments.report.sections import Section, average_ranks
-from pfnts.experiments.report.tables import Cell, Table, csv_text, spread
+from pfnts.experiments.report.tables import Cell, Row, Table, csv_text, spread
 from pfnts.ope import Log
 from pfnts.reproduction.drinkless import trial_parts, trial_tables
 from pfnts.reproduction.peers import LIBRARY_NAMES, measured, peer_table, peers_csv
@@ -134,30 +134,27 @@ def _peer_tables(sections: Sequence[Section]) -> list[Table]:
 
 def paper_tables(sections: Iterable[Section]) -> dict[str, Table]:
     """By policy, our regret beside the paper's, wherever it reports one."""
-    rows: dict[str, list[tuple[Cell, ...]]] = {}
+    rows: dict[str, list[Row]] = {}
     for name, scenario, ours in _beside(sections):
         theirs = REGRET[name][scenario]
         ratio = ours.mean / theirs
         bar = max(-1.0, min(1.0, math.log(max(ratio, 1e-9)) / _FULL_BAR))
         rows.setdefault(name, []).append(
-            (
-                Cell(scenario),
+            [
+                scenario,
                 Cell(spread(ours.mean, ours.standard_error), ours.mean, bold=ours.mean < theirs),
                 Cell(spread(theirs, DEVIATION[name][scenario]), theirs, bold=theirs < ours.mean),
                 Cell(f"{ratio:.2f}", ratio, bar=bar),
-            )
+            ]
         )
+    note = (
+        "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints "
+        "behind that sign, which by its size is a standard deviation. Bold: the lower of the two."
+    )
+    caption = f"ours and the paper's: final regret, {HORIZON:,} rounds"
+    header = ("scenario", "ours", "paper", "ours / paper")
     return {
-        name: Table(
-            caption=f"{name}, ours and the paper's: final regret, {HORIZON:,} rounds",
-            header=("scenario", "ours", "paper", "ours / paper"),
-            rows=tuple(listed),
-            notes=(
-                "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints "
-                "behind that sign, which by its size is a standard deviation. Bold: the lower of the two.",
-                *_pilots([name]),
-            ),
-        )
+        name: Table.of(f"{name}, {caption}", header, listed, notes=(note, *_pilots([name])))
         for name, listed in rows.items()
     }
 
@@ -177,23 +174,18 @@ def paper_ranks(sections: Iterable[Section]) -> Table | None:
         columns |= {f"{tasks}, ours": average_ranks(ours), f"{tasks}, paper": average_ranks(theirs)}
     if not columns:
         return None
-    ranked = {policy: styles_of([policy.name])[0] for column in columns.values() for policy in column}
+    ranked = {policy for column in columns.values() for policy in column}
     listed = sorted(ranked, key=lambda policy: list(REGRET).index(policy.name))
-    return Table(
-        caption="Average rank among the paper's policies",
-        header=("policy", *columns),
-        rows=tuple(
-            (
-                Cell(policy.label, colour=ranked[policy]),
-                *(rank_cell(column, policy) for column in columns.values()),
-            )
-            for policy in listed
-        ),
-        notes=(
-            "On as many scenarios as the brackets say, those that all these policies have; ties share.",
-            *_pilots([policy.name for policy in listed]),
-        ),
-    )
+    rows = [
+        [
+            Cell(policy.label, colour=styles_of([policy.name])[0]),
+            *(rank_cell(column, policy) for column in columns.values()),
+        ]
+        for policy in listed
+    ]
+    note = "On as many scenarios as the brackets say, those that all these policies have; ties share."
+    notes = (note, *_pilots(policy.name for policy in listed))
+    return Table.of("Average rank among the paper's policies", ("policy", *columns), rows, notes=notes)
 
 
 def _beside(sections: Iterable[Section]) -> list[tuple[str, str, FinalRegret]]:

@@ -18,7 +18,7 @@ from pfnts.experiments.report.companion import Companion
 from pfnts.experiments.report.contents import regret_chart
 from pfnts.experiments.report.coverage import find_coverage
 from pfnts.experiments.report.sections import Section, organize
-from pfnts.experiments.report.tables import Cell, Table, csv_text, markdown_text, number
+from pfnts.experiments.report.tables import Table, csv_text, markdown_text, number
 from pfnts.experiments.report.writer import figure_name, nothing_finished, write_tables
 from pfnts.reproduction.paper import PAPER
 from pfnts.reproduction.standing import standing_table, standings, verdicts
@@ -140,26 +140,21 @@ def _machines(made: Sequence[Outcome]) -> Table:
         rows += [_machine_row(machine, policy, members) for policy, members in sorted(policies.items())]
         if len(policies) > 1:
             rows.append(_machine_row(machine, "all", [each for some in policies.values() for each in some]))
-    return Table(
-        caption="Where the runs were made",
-        header=("machine", "policy", "day", "runs", "seconds of all runs", "wall-clock seconds"),
-        rows=tuple(rows),
-        text_columns=3,
-        notes=("Wall-clock: while at least one of these was under way; others may have run beside them.",),
-    )
+    header = ("machine", "policy", "day", "runs", "seconds of all runs", "wall-clock seconds")
+    note = "Wall-clock: while at least one of these was under way; others may have run beside them."
+    return Table.of("Where the runs were made", header, rows, words=3, notes=(note,))
 
 
-def _machine_row(machine: str, policy: str, members: Sequence[Outcome]) -> tuple[Cell, ...]:
-    spans = [_span(each) for each in members]
-    known = [span for span in spans if span is not None]
+def _machine_row(machine: str, policy: str, members: Sequence[Outcome]) -> tuple[str, ...]:
+    spans = [span for each in members if (span := _span(each)) is not None]
     days = sorted({str(each.about["finished"])[:10] for each in members if "finished" in each.about})
     return (
-        Cell(machine),
-        Cell(policy),
-        Cell(" to ".join(dict.fromkeys([days[0], days[-1]])) if days else ""),
-        Cell(str(len(members))),
-        Cell(number(sum(each.seconds for each in members))),
-        Cell(number(busy(known)) if len(known) == len(spans) else ""),
+        machine,
+        policy,
+        " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "",
+        str(len(members)),
+        number(sum(each.seconds for each in members)),
+        number(busy(spans)) if len(spans) == len(members) else "",
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pfnts.experiments import PolicySpec
 from pfnts.experiments.report.sections import Section
-from pfnts.experiments.report.tables import Cell, Table, number, spread
+from pfnts.experiments.report.tables import Cell, Row, Table, number, spread
 from pfnts.reproduction.peers import LIBRARY_NAMES, PEERS, measured
 from pfnts.reproduction.published import HORIZON, LIBRARIES, LIBRARY, REGRET
 
@@ -76,20 +76,13 @@ def standing_table(found: Sequence[Standing]) -> Table:
     >>> [cell.text for cell in table.rows[0]]
     ['openml-mushroom', '30.0 ± 2.0', '5', '37.0', '22.7']
     """
-    return Table(
-        caption=f"PFN-TS as it comes: final regret, {HORIZON:,} rounds or as many as there are rows",
-        header=("task", "ours", "replications", "paper", LIBRARY),
-        rows=tuple(
-            (
-                Cell(each.task),
-                Cell(spread(each.mean, each.error), each.mean),
-                Cell(str(each.replications), each.replications),
-                *map(_reference, each.pairs),
-            )
-            for each in found
-        ),
-        notes=("Mean ± standard error. Bold: lower than ours.", *library_notes(found)),
-    )
+    rows: list[Row] = [
+        (each.task, spread(each.mean, each.error), str(each.replications), *map(_reference, each.pairs))
+        for each in found
+    ]
+    caption = f"PFN-TS as it comes: final regret, {HORIZON:,} rounds or as many as there are rows"
+    notes = ("Mean ± standard error. Bold: lower than ours.", *library_notes(found))
+    return Table.of(caption, ("task", "ours", "replications", "paper", LIBRARY), rows, notes=notes)
 
 
 def library_notes(found: Sequence[Standing]) -> list[str]:

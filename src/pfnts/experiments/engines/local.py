@@ -26,11 +26,6 @@ class LocalEngine:
     workers
         Runs at a time; as many as there are cores when left out. With 1, or one run, this process
         makes them.
-
-    Examples
-    --------
-    >>> LocalEngine(workers=3).workers
-    3
     """
 
     def __init__(self, *, workers: int | None = None) -> None:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import ClassVar
+from typing import Any, ClassVar
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
@@ -39,13 +39,17 @@ class Cell:
     """Instead of a text: from, to, the mark between and a height to compare with, each in 0 to 100."""
 
 
+Row = Sequence[str | Cell]
+"""Of a table in the making."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells with a caption and notes.
 
     Examples
     --------
-    >>> table = Table("Regret", ("policy", "linear"), ((Cell("ts"), Cell("1.0 ± 0.1", bold=True)),))
+    >>> table = Table.of("Regret", ("policy", "linear"), [("ts", Cell("1.0 ± 0.1", bold=True))])
     >>> print(markdown(table))
     **Regret**
     <BLANKLINE>
@@ -76,11 +80,17 @@ class Table:
 
     @classmethod
     def of(
-        cls, caption: str, header: tuple[str, ...], rows: Iterable[Sequence[str]], *, words: int = 1
+        cls,
+        caption: str,
+        header: Sequence[str],
+        rows: Iterable[Row],
+        *,
+        words: int = 1,
+        **others: Any,
     ) -> Table:
-        """Make one of texts, sorted by the numbers that they begin with; ``words`` columns hold none."""
-        cells = tuple(tuple(Cell(text, _leading_number(text)) for text in row) for row in rows)
-        return cls(caption, header, cells, text_columns=words)
+        """Make one of texts, sorted by the numbers that they begin with, and of cells; see the fields."""
+        cells = tuple(tuple(map(_cell, row)) for row in rows)
+        return cls(caption, tuple(header), cells, text_columns=words, **others)
 
 
 def markdown(table: Table) -> str:
@@ -167,11 +177,13 @@ def spread(mean: float, error: float | None) -> str:
     return f"{number(mean)} ± {number(error, like=mean)}"
 
 
-def _leading_number(text: str) -> float | None:
+def _cell(given: str | Cell) -> Cell:
+    if isinstance(given, Cell):
+        return given
     try:
-        return float(text.split(" ")[0].replace(",", ""))
+        return Cell(given, float(given.split(" ")[0].replace(",", "")))
     except ValueError:
-        return None
+        return Cell(given)
 
 
 def _plain(value: object, digits: int) -> object:
