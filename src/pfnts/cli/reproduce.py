@@ -11,7 +11,7 @@ from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, cover
 from pfnts.cli.console import leave_with_failures, plain_errors, say, stoppable
 from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
-from pfnts.cli.tables import obtainable
+from pfnts.cli.run import obtainable
 from pfnts.experiments import RunStore, prepare
 from pfnts.experiments.calibration import SIZES, plan_coverage
 from pfnts.experiments.replays import values

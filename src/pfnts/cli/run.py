@@ -9,12 +9,20 @@ from typing import Annotated
 import typer
 
 from pfnts import environments
-from pfnts.cli.console import leave_with_failures, plain_errors, plain_warnings, regret_table, show, stoppable
+from pfnts.cli.console import (
+    leave_with_failures,
+    plain_errors,
+    plain_warnings,
+    regret_table,
+    say,
+    show,
+    stoppable,
+)
 from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
-from pfnts.cli.tables import obtainable
+from pfnts.environments import MissingDatasetError
 from pfnts.events import Label
-from pfnts.experiments import PolicySpec, RunStore, UnknownOptionError, plan, summarize
+from pfnts.experiments import Job, PolicySpec, RunSpec, RunStore, UnknownOptionError, job, plan, summarize
 from pfnts.experiments.scenarios import table_scenario
 
 
@@ -81,6 +89,23 @@ def run(
     if runs:
         show(regret_table(summarize(runs)))
     leave_with_failures(failures)
+
+
+def obtainable(specs: Sequence[RunSpec], *, data: Path | None, device: str) -> list[Job]:
+    """Work out the jobs but for those that need a missing table, with a note on each such scenario."""
+    jobs: list[Job] = []
+    missing: dict[str, str] = {}
+    for spec in dict.fromkeys(specs):
+        if spec.scenario not in missing:
+            try:
+                jobs.append(job(spec, inputs=data, device=device))
+            except MissingDatasetError as error:
+                missing[spec.scenario] = str(error)
+    if specs and not jobs:
+        raise ValueError(next(iter(missing.values())))
+    for scenario, reason in missing.items():
+        say(f"Note: {scenario} is left out: {reason}", style="yellow")
+    return jobs
 
 
 def scenarios_of(texts: Sequence[str], target: str | None) -> list[str]:

@@ -8,16 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pfnts.backbones import Backbone, LinearBackbone
-from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction
+from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction, Matrix, r2
 from pfnts.experiments.real_tables import TABLES, RealTable, best_regressor
 from pfnts.experiments.summary import mean_and_error
 from pfnts.scores import coverage, crps
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 HeldOut = HeldOutFunction | RealTable
 
 SIZES = (16, 64, 256, 1024, 4096)
@@ -155,17 +152,6 @@ def measure(backbone: Backbone, function: HeldOut, draw: HeldOutDraw) -> tuple[d
         else coverage(whole - WIDTH * sd, whole + WIDTH * sd, draw.latent),
     }
     return scores, said.means
-
-
-def r2(predicted: Vector, truth: Vector) -> float:
-    """Share of the variance of ``truth`` (q,) that ``predicted`` (q,) explains.
-
-    Examples
-    --------
-    >>> r2(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    1.0
-    """
-    return float(1 - ((predicted - truth) ** 2).mean() / truth.var())
 
 
 def drift(before: Matrix, after: Matrix) -> tuple[float, float]:

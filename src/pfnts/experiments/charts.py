@@ -87,8 +87,6 @@ class Chart:
     fixed_label: str = "best fixed arm"
     """What the height to compare with is."""
 
-    kind = "chart"
-
     def only(self, panel: Panel) -> Chart:
         """Describe one of the panels alone."""
         return replace(self, panels=(panel,))

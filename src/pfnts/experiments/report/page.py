@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pfnts.experiments.charts import COLOURS, DARK_COLOURS, Chart
 from pfnts.experiments.files import write_file
@@ -19,8 +19,6 @@ from pfnts.experiments.report.tables import Table
 class Text:
     """A paragraph."""
 
-    kind: ClassVar[str] = "text"
-
     text: str
     """As it is read."""
     style: str = ""
@@ -30,8 +28,6 @@ class Text:
 @dataclass(frozen=True)
 class Bars:
     """A row of bars, such as a histogram."""
-
-    kind: ClassVar[str] = "bars"
 
     name: str
     """What is counted."""
@@ -46,8 +42,6 @@ class Bars:
 @dataclass(frozen=True)
 class Details:
     """Blocks that are shown when they are asked for."""
-
-    kind: ClassVar[str] = "details"
 
     summary: str
     """What they are."""

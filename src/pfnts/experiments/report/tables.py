@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, ClassVar
+from typing import Any
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
@@ -58,8 +58,6 @@ class Table:
     | ts | **1.0 ± 0.1** |
     <BLANKLINE>
     """
-
-    kind: ClassVar[str] = "table"
 
     caption: str
     """One line above it."""
