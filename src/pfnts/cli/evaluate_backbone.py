@@ -93,9 +93,8 @@ def evaluate_backbone(
         say(note, style="dim")
     if out is not None:
         with plain_errors(OSError):
-            names = [field.name for field in fields(BackboneScore)]
-            listed = [[getattr(row, each) for each in names] for row in scores]
-            write_file(out.with_name(f"{out.name}.csv"), csv_text(names, listed, digits=6))
+            numbers = csv_text(map(vars, scores), [field.name for field in fields(BackboneScore)], digits=6)
+            write_file(out.with_name(f"{out.name}.csv"), numbers)
             write_file(out.with_name(f"{out.name}.md"), score_markdown(table))
         say(f"Written to {out}.csv and {out}.md.")
 

@@ -108,20 +108,17 @@ class Paper(Companion):
             return found
         ranks = paper_ranks(sections)
         rows = [
-            (
-                ours.policy.label,
-                scenario,
-                ours.replications,
-                ours.mean,
-                ours.standard_error,
-                REGRET[name][scenario],
-                DEVIATION[name][scenario],
-            )
-            for name, scenario, ours in _beside(sections)
+            {
+                **vars(ours),
+                "policy": name,
+                "paper": REGRET[name][task],
+                "paper_deviation": DEVIATION[name][task],
+            }
+            for name, task, ours in _beside(sections)
         ]
-        header = ("policy", "scenario", "replications", "mean", "standard_error", "paper", "paper_deviation")
+        names = ("policy", "scenario", "replications", "mean", "standard_error", "paper", "paper_deviation")
         tables = by_policy if ranks is None else [ranks, *by_policy]
-        return {"paper": (tables, csv_text(header, rows)), **found}
+        return {"paper": (tables, csv_text(rows, names)), **found}
 
 
 PAPER = Paper()

@@ -88,14 +88,11 @@ def peer_table(rows: dict[str, dict[PolicySpec, FinalRegret]], horizon: int) -> 
 
 def peers_csv(sections: Iterable[Section]) -> str:
     """Every setting in a row of its own."""
-    header = ("horizon", "scenario", "policy", "replications", "mean", "standard_error", "seconds")
-    rows = [
-        (section.horizon, scenario, policy.label, *(getattr(row, name) for name in header[3:]))
-        for section in sections
-        for (scenario, policy), row in section.cells.items()
-        if policy in PEERS
-    ]
-    return csv_text(header, list(dict.fromkeys(rows)))
+    names = ("horizon", "scenario", "policy", "replications", "mean", "standard_error", "seconds")
+    cells = dict.fromkeys(
+        row for section in sections for row in section.cells.values() if row.policy in PEERS
+    )
+    return csv_text([{**vars(row), "policy": row.policy.label} for row in cells], names)
 
 
 def _replication(outcome: Outcome) -> tuple[int, int]:

@@ -66,24 +66,19 @@ def write_results(
 
 def runs_csv(outcomes: Sequence[Outcome]) -> str:
     """Write every run in a row of its own."""
-    header = (
-        "scenario", "policy", "replication", "seed", "horizon", "rounds", "regret", "seconds", "made_on",
-    )  # fmt: skip
+    names = ("scenario", "policy", "replication", "seed", "horizon", "rounds", "regret", "seconds", "made_on")
     rows = [
-        (
-            each.spec.scenario,
-            each.spec.policy.label,
-            each.spec.replication,
-            each.spec.seed,
-            each.spec.horizon,
-            each.rounds,
-            each.regret,
-            each.seconds,
-            each.machine,
-        )
+        {
+            **vars(each.spec),
+            "policy": each.spec.policy.label,
+            "rounds": each.rounds,
+            "regret": each.regret,
+            "seconds": each.seconds,
+            "made_on": each.machine,
+        }
         for each in outcomes
     ]
-    return csv_text(header, rows)
+    return csv_text(rows, names)
 
 
 def busy(spans: Iterable[tuple[float, float]]) -> float:
@@ -115,7 +110,9 @@ def _readme(sections: Sequence[Section], made: Sequence[Outcome], notes: Sequenc
         lines += [tables.markdown(standing_table(found)), *_paragraphs(verdicts(found))]
     lines += ["## How they were made", "", tables.markdown(_machines(made))]
     lines += _paragraphs([_software(made), *notes])
-    lines += ["Settings, defaults included:", "", *_settings(made), ""]
+    settings = {(each.spec.policy.label, json.dumps(each.settings)) for each in made if each.settings}
+    listed = sorted(f"- {markdown_text(policy)}: `{found}`" for policy, found in settings)
+    lines += ["Settings, defaults included:", "", *listed, ""]
     lines += ["## Files", "", "| file | what it holds |", "|---|---|"]
     for name, about in _FILES.items():
         suffixes = [s for s in ("md", "csv", "tex") if (out / f"{name}.{s}").is_file()]
@@ -146,8 +143,10 @@ def _machines(made: Sequence[Outcome]) -> Table:
 
 
 def _machine_row(machine: str, policy: str, members: Sequence[Outcome]) -> tuple[str, ...]:
-    spans = [span for each in members if (span := _span(each)) is not None]
-    days = sorted({str(each.about["finished"])[:10] for each in members if "finished" in each.about})
+    known = [each for each in members if "finished" in each.about]
+    ends = [datetime.fromisoformat(each.about["finished"]) for each in known]
+    spans = [(e.timestamp() - each.seconds, e.timestamp()) for each, e in zip(known, ends, strict=True)]
+    days = [f"{end:%Y-%m-%d}" for end in sorted(ends)]
     return (
         machine,
         policy,
@@ -158,31 +157,14 @@ def _machine_row(machine: str, policy: str, members: Sequence[Outcome]) -> tuple
     )
 
 
-def _span(outcome: Outcome) -> tuple[float, float] | None:
-    """When a run began and ended, in seconds since 1970, if that is known."""
-    if "finished" not in outcome.about:
-        return None
-    end = datetime.fromisoformat(outcome.about["finished"]).timestamp()
-    return end - outcome.seconds, end
-
-
 def _software(made: Sequence[Outcome]) -> str:
-    described: dict[str, None] = {}
+    described = set()
     for each in made:
-        found = each.about.get("versions", {})
-        parts = [f"{name} {found[name]}" for name in _LIBRARIES if name in found]
-        backbone = each.about.get("producer", {}).get("backbone")
-        described[", ".join(parts if backbone is None else [*parts, f"backbone {backbone}"])] = None
+        versions, backbone = each.about.get("versions", {}), each.about.get("producer", {}).get("backbone")
+        parts = [f"{name} {versions[name]}" for name in _LIBRARIES if name in versions]
+        described.add(", ".join([*parts, *([] if backbone is None else [f"backbone {backbone}"])]))
     seeds = sorted({each.spec.seed for each in made})
     return f"Software: {'; '.join(sorted(described))}. Seed: {', '.join(map(str, seeds))}."
-
-
-def _settings(made: Sequence[Outcome]) -> list[str]:
-    lines: dict[str, None] = {}
-    for each in made:
-        if each.settings:
-            lines[f"- {markdown_text(each.spec.policy.label)}: `{json.dumps(each.settings)}`"] = None
-    return sorted(lines)
 
 
 def _paragraphs(sentences: Iterable[str]) -> list[str]:

@@ -94,8 +94,8 @@ def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:
 
     So ``coverage.csv`` is the same, byte for byte, whenever the rows are, however long they took.
     """
-    write_file(out / "coverage.csv", _csv(rows, _NAMES[:-1]))
-    write_file(out / "coverage_times.csv", _csv(rows, [*_NAMES[:5], "seconds"]))
+    for name, columns in (("coverage", _NAMES[:-1]), ("coverage_times", [*_NAMES[:5], "seconds"])):
+        write_file(out / f"{name}.csv", csv_text(map(vars, rows), columns, digits=9))
     write_file(out / "coverage.md", "\n".join(markdown(coverage_table(rows, each)) for each in _SHOWN))
     coverage_figure(rows, out / "coverage.png")
 
@@ -120,10 +120,6 @@ def _row(line: dict[str, str]) -> CoverageRow:
     read |= {name: int(line[name]) for name in _NAMES[3:5]}
     read |= {name: float(line[name] or "nan") for name in _NAMES[5:-1]}
     return CoverageRow(**read, seconds=math.nan)
-
-
-def _csv(rows: Sequence[CoverageRow], names: Sequence[str]) -> str:
-    return csv_text(names, [[getattr(row, name) for name in names] for row in rows], digits=9)
 
 
 def _words(row: CoverageRow | None, measure: str) -> str:

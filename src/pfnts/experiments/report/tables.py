@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -134,18 +134,18 @@ def latex(table: Table) -> str:
     return "\n".join(lines)
 
 
-def csv_text(header: Sequence[str], rows: Sequence[Sequence[object]], *, digits: int = 4) -> str:
-    """Write rows as CSV: floats with so many decimals, nothing for what is unknown.
+def csv_text(rows: Iterable[Mapping[str, object]], names: Sequence[str], *, digits: int = 4) -> str:
+    """Write the columns named as CSV: floats with so many decimals, nothing for what is unknown.
 
     Examples
     --------
-    >>> csv_text(("a", "b", "c"), [(1, 2.0, math.nan)])
+    >>> csv_text([{"a": 1, "b": 2.0, "c": math.nan, "d": 3}], "abc")
     'a,b,c\\n1,2.0000,\\n'
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([[_plain(value, digits) for value in row] for row in rows])
+    writer.writerow(names)
+    writer.writerows([_plain(row.get(name), digits) for name in names] for row in rows)
     return buffer.getvalue()
 
 

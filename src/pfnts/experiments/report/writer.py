@@ -127,16 +127,11 @@ def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NON
     """Write all tables, as markdown, CSV and LaTeX."""
     shown = [section for section in sections if not beside.has_own_table(section)]
     rows = tidy_frame(sections, beside=beside)
-    regret, times = [*_REGRET, *filter(None, [beside.name])], [row for row in rows if "seconds" in row]
+    regret = tables.csv_text(rows, [*_REGRET, *filter(None, [beside.name])])
+    times = tables.csv_text([row for row in rows if "seconds" in row], _TIMES)
     written = {
-        "regret": (
-            [regret_table(section, beside=beside) for section in shown],
-            tables.csv_text(regret, [[row.get(name) for name in regret] for row in rows]),
-        ),
-        "times": (
-            [times_table(section) for section in shown],
-            tables.csv_text(_TIMES, [[row[name] for name in _TIMES] for row in times]),
-        ),
+        "regret": ([regret_table(section, beside=beside) for section in shown], regret),
+        "times": ([times_table(section) for section in shown], times),
         **beside.tables(sections),
     }
     writers: dict[str, Callable[[tables.Table], str]] = {"md": tables.markdown, "tex": tables.latex}
