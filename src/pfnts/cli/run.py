@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -138,8 +139,10 @@ def policy_grid(
     for written in map(PolicySpec.parse, texts):
         variants = [written]
         for option, values in axes.items():
-            if values and option not in dict(written.options) and fits(variants[0].having(option, values[0])):
-                variants = [variant.having(option, value) for variant in variants for value in values]
+            if values and option not in dict(written.options):
+                with suppress(UnknownOptionError):  # a policy without this option is run once, as it is
+                    variants[0].having(option, values[0]).build(arms=2)
+                    variants = [variant.having(option, value) for variant in variants for value in values]
         specs += variants
     specs = list(dict.fromkeys(specs))
     for spec in specs:
@@ -149,12 +152,3 @@ def policy_grid(
         if values and not any(option in dict(spec.options) for spec in specs):
             raise ValueError(f"--{option} needs a policy that has one, got {', '.join(texts)}")
     return specs
-
-
-def fits(spec: PolicySpec) -> bool:
-    """Whether the policy has the options it is given."""
-    try:
-        spec.build(arms=2)
-    except UnknownOptionError:
-        return False
-    return True

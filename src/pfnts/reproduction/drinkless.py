@@ -20,11 +20,6 @@ _ABOUT = (
 )
 
 
-def shown_trial(log: Log, *, quick: bool) -> Log:
-    """The whole trial or, for a first look, a part of its people."""
-    return log.first(QUICK_PEOPLE) if quick else log
-
-
 def trial_plan(log: Log, *, quick: bool, names: Sequence[str], seed: int) -> list[ReplaySpec]:
     """List the replays of the policies named."""
     policies = [policy for policy in CONTESTANTS if policy.name in names]
