@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -87,35 +87,20 @@ class Chart:
     fixed_label: str = "best fixed arm"
     """What the height to compare with is."""
 
-    def only(self, panel: Panel) -> Chart:
-        """Describe one of the panels alone."""
-        return replace(self, panels=(panel,))
-
     def payload(self) -> dict[str, Any]:
         """Plain JSON values for the page's script; a number on a screen has five digits."""
-        return {
-            "heading": self.heading,
-            "series": [
-                {"label": label, "colour": c % len(COLOURS), "dash": DASHES[c % len(DASHES)]}
-                for label, c in self.series
-            ],
-            "panels": [
-                {
-                    "title": panel.title,
-                    "tag": panel.tag,
-                    "x": np.asarray(panel.x).tolist(),
-                    "fixed": None if panel.fixed is None else _digits([panel.fixed])[0],
-                    "lines": [_payload(line) for line in panel.lines],
-                }
-                for panel in self.panels
-            ],
-            "ylabel": self.ylabel,
-            "xlabel": self.xlabel,
-            "fixedLabel": self.fixed_label,
-            "log": self.grows,
-            "logX": self.log_x,
-            "first": self.first if self.grows else 0,
-        }
+        styles = [(label, colour % len(COLOURS)) for label, colour in self.series]
+        panels = [
+            {
+                **vars(panel),
+                "x": np.asarray(panel.x).tolist(),
+                "fixed": None if panel.fixed is None else _digits([panel.fixed])[0],
+                "lines": [_payload(line) for line in panel.lines],
+            }
+            for panel in self.panels
+        ]
+        series = [{"label": label, "colour": style, "dash": DASHES[style]} for label, style in styles]
+        return {**vars(self), "series": series, "panels": panels}
 
 
 def styles_of(names: Sequence[str]) -> list[int]:

@@ -158,10 +158,10 @@
       plot.setAttribute("height", height);
       const lines = panel.lines.filter((line) => !state.hidden.has(line.s));
       const log = state.log;
-      const logX = log || board.logX;
+      const logX = log || board.log_x;
       const first = log ? Math.min(board.first, panel.x.at(-1)) : panel.x[0];
       const begin = Math.max(panel.x.findIndex((x) => x >= first), 0);
-      const settled = board.log ? begin : Math.floor(panel.x.length / 20);
+      const settled = board.grows ? begin : Math.floor(panel.x.length / 20);
       const all = lines.flatMap((line) => line.y.slice(settled)).filter((v) => v !== null && (!log || v > 0));
       if (!all.length) {
         draw("text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, plot, lines.length ? "nothing lost" : "no policy chosen");
@@ -169,9 +169,9 @@
         return;
       }
       let [low, high] = [Math.min(...all), Math.max(...all)];
-      if (panel.fixed !== null && !board.log) [low, high] = [Math.min(low, panel.fixed), Math.max(high, panel.fixed)];
+      if (panel.fixed !== null && !board.grows) [low, high] = [Math.min(low, panel.fixed), Math.max(high, panel.fixed)];
       if (log) [low, high] = [low / 1.4, high * 1.4];
-      else if (!board.log) [low, high] = [low - 0.15 * (high - low) - 1e-9, high + 0.25 * (high - low) + 1e-9];
+      else if (!board.grows) [low, high] = [low - 0.15 * (high - low) - 1e-9, high + 0.25 * (high - low) + 1e-9];
       else [low, high] = [0, high * 1.06 || 1];
       const sx = scale(logX ? panel.x[begin] : 0, panel.x.at(-1), box.left, box.right, logX);
       const sy = scale(low, high, box.bottom, box.top, log);
@@ -204,7 +204,7 @@
       }
       if (panel.fixed !== null && panel.fixed >= low && panel.fixed <= high) {
         draw("line", { class: "fixed", x1: box.left, x2: box.right, y1: sy(panel.fixed), y2: sy(panel.fixed) }, inner);
-        draw("text", { x: box.left + 4, y: sy(panel.fixed) - 4 }, plot, board.fixedLabel);
+        draw("text", { x: box.left + 4, y: sy(panel.fixed) - 4 }, plot, board.fixed_label);
       }
       for (const line of [...lines].reverse()) {
         const style = board.series[line.s];
@@ -233,7 +233,7 @@
       draw("line", { class: "cross", x1: x, x2: x, y1: box.top, y2: box.bottom }, marks);
       tip.replaceChildren(make("strong", {}, null, `${board.xlabel} ${panel.x[at].toLocaleString("en")}`));
       const here = lines.filter((line) => line.y[at] !== null).sort((a, b) => a.y[at] - b.y[at]);
-      if (!board.log) here.reverse();
+      if (!board.grows) here.reverse();
       for (const line of here) {
         const style = board.series[line.s];
         draw("circle", { cx: x, cy: inside(line.y[at]), r: 3, fill: `var(--c${style.colour})` }, marks);
@@ -292,7 +292,7 @@
 
   // ---- panels with one legend ----
   function addBoard(place, board) {
-    const state = { hidden: new Set(), log: board.log, count: addBoard.count };
+    const state = { hidden: new Set(), log: board.grows, count: addBoard.count };
     make("h3", {}, place, board.heading);
     const controls = make("div", { class: "controls", role: "group", "aria-label": "Policies shown" }, place);
     const grid = make("div", { class: "grid" }, place);
@@ -309,7 +309,7 @@
         redraw();
       });
     });
-    if (board.log) {
+    if (board.grows) {
       const choice = make("div", { class: "switch", role: "group", "aria-label": "Axes" }, controls);
       const buttons = ["log", "linear"].map((name) => {
         const button = make("button", { type: "button", "aria-pressed": String(name === "log") }, choice, name);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
@@ -193,7 +194,7 @@ def _write_figures(out: Path, sections: Sequence[Section]) -> None:
         if section.axis:
             continue
         for panel in chart.panels:
-            alone = figure_of(chart.only(panel), size=4.0)
+            alone = figure_of(replace(chart, panels=(panel,)), size=4.0)
             for suffix in ("svg", "pdf"):
                 save(alone, folder / f"{safe_name(panel.title)}.{suffix}")
 
