@@ -38,12 +38,13 @@ def regret_table(section: Section, *, beside: Companion = NONE) -> Table:
         for policy in section.policies
     ]
     fixed = [section.best_fixed(scenario) for scenario in section.scenarios]
-    footer = [[Cell(FIXED), *map(Cell, [""] * ranked), *(Cell(spread(*found), found[0]) for found in fixed)]]
+    gap = [Cell("")] * ranked
+    footer = [[Cell(FIXED), *gap, *(Cell(spread(*found), found[0]) for found in fixed)]]
     name, known, note = beside.footer(section) or ("", {}, "")
     if name:
         figures = [known.get(scenario) for scenario in section.scenarios]
         cells = [Cell("" if figure is None else number(figure), figure) for figure in figures]
-        footer.append([Cell(name), *map(Cell, [""] * ranked), *cells])
+        footer.append([Cell(name), *gap, *cells])
     return Table.of(
         caption(section),
         tuple(columns),
