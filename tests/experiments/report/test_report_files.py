@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import shutil
 import signal
@@ -19,7 +20,9 @@ from typer.testing import CliRunner
 
 from pfnts.cli import app
 from pfnts.experiments import Job, PolicySpec, Run, RunStore, summarize
+from pfnts.experiments.charts import Chart, Line, Panel
 from pfnts.experiments.report import write_report
+from pfnts.experiments.report.page import Part, write_page
 from pfnts.experiments.report.tables import Cell, Table, latex, markdown, spread
 from pfnts.reproduction import PAPER
 from pfnts.reproduction.published import DEVIATION, LIBRARIES, REGRET
@@ -242,6 +245,18 @@ def test_names_are_texts_everywhere(tmp_path: Path, make_run: MakeRun, save_runs
     assert row.startswith("| lin-ts(nu=")
     assert rows(page.parent / "regret.csv")[0]["policy"] == f"lin-ts(nu={NAUGHTY})"
     assert (page.parent / "figures" / "linear.svg").stat().st_size > 1000
+
+
+def test_data_of_the_page_are_json_and_end_no_script(tmp_path: Path) -> None:
+    """What the script reads: no name closes its element, no number is one that JSON does not know."""
+    panel = Panel("p", [1, 2], (Line(0, [math.nan, math.inf]),))
+    chart = Chart("</script><!--<script>&amp;", (("'\u2028", 0),), (panel,), ylabel="y")
+    page = write_page(tmp_path / "page.html", title="", lead="", parts=[Part("P", (chart,))])
+    text = page.read_text(encoding="utf-8")
+    assert text.count("</script>") == 2
+    (board,) = json.loads(Page(text).payload, parse_constant=pytest.fail)["boards"]
+    assert (board["heading"], board["series"][0]["label"]) == (chart.heading, "'\u2028")
+    assert board["panels"][0]["lines"][0]["y"] == [None, None]
 
 
 def test_nothing_that_a_run_names_is_imported(
