@@ -22,7 +22,17 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pfnts.arms import models
-from pfnts.backbones.embedded import asking, cache, growth, kernels, neighbours, record, recorded, regressions
+from pfnts.backbones.embedded import (
+    asking,
+    cache,
+    growth,
+    kernels,
+    neighbours,
+    record,
+    recorded,
+    regressions,
+    sequence,
+)
 from pfnts.backbones.embedded.backbone import EmbeddedBackbone
 from pfnts.backbones.embedded.segments import Pass
 from pfnts.experiments import PolicySpec, plan, run
@@ -162,7 +172,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seconds", action="store_true", help="of this process, instead of operations")
+    parser.add_argument("--rows-below", type=int, default=sequence.SHORT, help="bases with rows on the CPU")
     options = parser.parse_args()
+    sequence.SHORT = options.rows_below
     counted = Counted()
     pretend_card(counted)
     label_phases(counted)

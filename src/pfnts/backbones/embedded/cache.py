@@ -54,7 +54,8 @@ class Cache:
     and products of other shapes round differently. So rows enter in whole pieces only. The rows after the
     last whole piece, the tail of a prefix, enter in pieces of 16, 4 and 1 rows, aligned likewise: a row more
     takes one pass, and any tail at most nine. The tail lies before the first row, next to which it can be
-    read in one stretch whatever whole pieces follow. Where the last bit is given up, a tail enters in one.
+    read in one stretch whatever whole pieces follow. Where the last bit is given up, all that is missing of a
+    tail enters at once.
 
     Parameters
     ----------
@@ -148,7 +149,13 @@ class Cache:
 
     def tail_ends(self, size: int) -> list[int]:
         """Sizes after the pieces in which the tail of a prefix enters: what it can answer for with it."""
-        return [size] if self.kind != "cpu" else tail_ends(size - size % self.piece, size)
+        return tail_ends(size - size % self.piece, size) if self.kind == "cpu" else self._grown_ends(size)
+
+    def _grown_ends(self, size: int) -> list[int]:
+        """Those where the last bit is given up: what is there of the tail stays, the rest is one piece."""
+        start = size - size % self.piece
+        held = [end for end, _ in self._tail] if self._tail and self._tail[0][0] == start else []
+        return [*(end for end in held[1:] if end < size), size]
 
     def _enter(self, size: int, X: Array, y: Array, *, tail: int | None) -> Growth:
         """Enter whole pieces of the history, up to ``size`` rows, and the tail of a prefix."""
