@@ -109,6 +109,7 @@ def pretend_card(counted: Counted) -> None:
 
     def cache_init(self: Any, *args: Any, kind: str | None = None, **kwargs: Any) -> None:
         init(self, *args, kind=kind or "cuda", **kwargs)
+        self._record = counted.done_again if self.basis >= cache.SHORT else None
 
     def backbone_init(self: Any, **kwargs: Any) -> None:
         made(self, **kwargs)

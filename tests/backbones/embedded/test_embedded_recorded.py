@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,6 +16,7 @@ from numpy.random import Generator
 from pfnts.backbones.base import Question
 from pfnts.backbones.embedded import asking, growth, recorded
 from pfnts.backbones.embedded.asking import answer
+from pfnts.backbones.embedded.cache import ASKED_OFTEN
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.recorded import RecordedPass, Recordings, filled_up
 from pfnts.backbones.embedded.segments import Pass, Stage, Tokens, blocks
@@ -140,6 +142,31 @@ def test_what_cannot_be_recorded_is_launched_one_by_one(small_network: CausalPFN
         kinds = [type(recordings.passing(given)) for _ in range(4)]
     assert kinds == [Pass] * 4
     assert len(warned) == 1
+
+
+def test_base_predictions_are_those_that_are_not_recorded(
+    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = rng.standard_normal((200, 4))
+    sequence, other = (EmbeddedSequence(small_network, X[:100], X[:100, 0]) for _ in range(2))
+    made = Counter[int]()
+
+    def record(work: Callable[[], T]) -> tuple[Callable[[], None], T]:
+        made[sequence.size] += 1
+        return doing_it_again(work)
+
+    for size in (100, 130, 150, 200):
+        if size > 100:
+            for grown in (sequence, other):
+                grown.append(X[grown.size : size], X[grown.size : size, 0])
+        for queries in (5, 64, 3, 70, 9):
+            sequence.cache_of(size)._record = record
+            for back in (0, 30):  # as when rows are scored by the posterior before the last
+                said = sequence.predict(X[:queries], sizes=[size - back])
+                wanted = other.predict(X[:queries], sizes=[size - back])
+                np.testing.assert_allclose(said.means, wanted.means, atol=2e-5)
+    assert set(made) == {100, 130, 150, 200}
+    assert all(len(cache._said) <= ASKED_OFTEN for cache in sequence._caches.values())
 
 
 def test_threads_take_turns(

@@ -1,8 +1,9 @@
-"""On a card: what the network does between attentions, recorded once and launched together.
+"""On a card: what is done many times in the same way, recorded once and launched together.
 
-A pass is some three hundred small kernels, most of them between attentions, where nothing depends on how many
-rows a history has. To launch them one by one takes longer than to compute them. So for passes of few tokens
-they are recorded as CUDA graphs, one from each attention to the next.
+A pass through the network is some three hundred small kernels, most of them between attentions, where nothing
+depends on how many rows a history has. To launch them one by one takes longer than to compute them. So for
+passes of few tokens they are recorded as CUDA graphs, one from each attention to the next. Base predictions
+are a hundred more; after the same rows they are the same functions of a context.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Recordings:
     """
 
     def __init__(self, network: CausalPFN, record: Record) -> None:
-        self._network, self._record = network, record
+        self._network, self.record = network, record
         self._uses: Counter[tuple[int, int, bool]] = Counter()
         self._of_shape: dict[tuple[int, int, bool], Recording | None] = {}
         self._lock = threading.Lock()
@@ -69,9 +70,7 @@ class Recordings:
     def passing(self, tokens: Tokens) -> Pass:
         """Use what is recorded for the tokens' shape, if it has come often."""
         rows, columns, known = tokens.shape
-        room = FEWEST
-        while room < rows:
-            room *= 4
+        room = room_for(rows)
         if room > MOST_TOKENS or room * columns > MOST_CELLS:
             return Pass(self._network, tokens)
         shape = room, columns, known
@@ -84,12 +83,9 @@ class Recordings:
 
     def _recorded(self, tokens: Tokens) -> Recording | None:
         try:
-            return Recording(self._network, tokens, self._record)
+            return Recording(self._network, tokens, self.record)
         except RuntimeError as error:
-            warnings.warn(
-                f"passes of {tokens.shape[0]} tokens could not be recorded, and will be slower: {error}",
-                stacklevel=2,
-            )
+            _warn(error)
             return None
 
 
@@ -168,6 +164,49 @@ class RecordedPass(Pass):
         return tuple(x[:, :, : self._rows] for x in self._recording.stages[number].asked)
 
 
+class RecordedFunction:
+    """A function of rows (1, m, P) that treats each by itself, recorded for numbers of rows that come often.
+
+    Parameters
+    ----------
+    function
+        What is recorded.
+    record
+        How.
+    """
+
+    def __init__(self, function: Callable[[Tensor], Tensor], record: Record) -> None:
+        self._function, self._record = function, record
+        self._uses: Counter[int] = Counter()
+        self._of_room: dict[int, tuple[Tensor, Callable[[], None], Tensor] | None] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Evaluate at rows X."""
+        rows = X.shape[1]
+        room = room_for(rows)
+        if room > MOST_TOKENS:
+            return self._function(X)
+        with self._lock:
+            self._uses[room] += 1
+            if room not in self._of_room and self._uses[room] >= OFTEN:
+                self._of_room[room] = self._recorded(X.new_zeros(1, room, X.shape[2]))
+            recorded = self._of_room.get(room)
+            if recorded is None:
+                return self._function(X)
+            place, replay, out = recorded
+            place[:, :rows].copy_(X)
+            replay()
+            return out[:, :rows].clone()
+
+    def _recorded(self, place: Tensor) -> tuple[Tensor, Callable[[], None], Tensor] | None:
+        try:
+            return place, *self._record(partial(self._function, place))
+        except RuntimeError as error:
+            _warn(error)
+            return None
+
+
 class CudaGraphs:
     """Records what is launched on a card.
 
@@ -199,6 +238,26 @@ class CudaGraphs:
                     graph.capture_end()
             now.wait_stream(self._side)
         return graph.replay, out
+
+
+def room_for(rows: int) -> int:
+    """Rows to which some are filled up.
+
+    Examples
+    --------
+    >>> [room_for(rows) for rows in (1, 64, 65, 300)]
+    [64, 64, 256, 1024]
+    """
+    room = FEWEST
+    while room < rows:
+        room *= 4
+    return room
+
+
+def _warn(error: RuntimeError) -> None:
+    warnings.warn(
+        f"what is launched on the card could not be recorded, which is slower: {error}", stacklevel=3
+    )
 
 
 def filled_up(tokens: Tokens, rows: int) -> Tokens:
