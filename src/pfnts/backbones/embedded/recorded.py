@@ -30,6 +30,10 @@ MOST_TOKENS, MOST_CELLS = 1024, 2**15
 
 T = TypeVar("T")
 
+_ONE_AT_A_TIME = threading.Lock()
+"""Held while what was recorded is used, until its answer is taken: recordings share their memory, so that one
+may write where another has left what it has not yet told."""
+
 
 class Record(Protocol):
     """Makes of some work what does it again, and gives what it returns: that is where it will write."""
@@ -65,7 +69,6 @@ class Recordings:
         self._network, self.record = network, record
         self._uses: Counter[tuple[int, int, bool]] = Counter()
         self._of_shape: dict[tuple[int, int, bool], Recording | None] = {}
-        self._lock = threading.Lock()
 
     def passing(self, tokens: Tokens) -> Pass:
         """Use what is recorded for the tokens' shape, if it has come often."""
@@ -74,7 +77,7 @@ class Recordings:
         if room > MOST_TOKENS or room * columns > MOST_CELLS:
             return Pass(self._network, tokens)
         shape = room, columns, known
-        with self._lock:
+        with _ONE_AT_A_TIME:
             self._uses[shape] += 1
             if shape not in self._of_shape and self._uses[shape] >= OFTEN:
                 self._of_shape[shape] = self._recorded(filled_up(tokens, room))
@@ -103,9 +106,8 @@ class Recording:
     """
 
     def __init__(self, network: CausalPFN, tokens: Tokens, record: Record) -> None:
-        self.lock = threading.Lock()
-        """Held during a pass: there is one place for its tokens."""
         self.tokens = tokens
+        """Where those of a pass are to be put."""
         replay, stage = record(partial(embed, network, tokens))
         self.replays, self.stages = [replay], [stage]
         """Up to each block."""
@@ -136,12 +138,12 @@ class RecordedPass(Pass):
         self._recording, self._tokens, self._rows = recording, tokens, tokens.shape[0]
 
     def __enter__(self) -> Self:
-        self._recording.lock.acquire()
+        _ONE_AT_A_TIME.acquire()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Let others use it."""
-        self._recording.lock.release()
+        _ONE_AT_A_TIME.release()
 
     def begin(self) -> Asked:
         """What is asked at the first block."""
@@ -179,7 +181,6 @@ class RecordedFunction:
         self._function, self._record = function, record
         self._uses: Counter[int] = Counter()
         self._of_room: dict[int, tuple[Tensor, Callable[[], None], Tensor] | None] = {}
-        self._lock = threading.Lock()
 
     def __call__(self, X: Tensor) -> Tensor:
         """Evaluate at rows X."""
@@ -187,7 +188,7 @@ class RecordedFunction:
         room = room_for(rows)
         if room > MOST_TOKENS:
             return self._function(X)
-        with self._lock:
+        with _ONE_AT_A_TIME:
             self._uses[room] += 1
             if room not in self._of_room and self._uses[room] >= OFTEN:
                 self._of_room[room] = self._recorded(X.new_zeros(1, room, X.shape[2]))
