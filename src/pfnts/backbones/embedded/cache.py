@@ -22,14 +22,11 @@ from pfnts.backbones.embedded.rows import Claims
 Array = NDArray[np.float64]
 
 SMALLEST_BASIS = 32
-HOST = "host"
-"""The kind of device that a CPU is where a card does the rest, and the last bit is given up for speed: on a
-card numbers depend on the size of an operation, and so on what else is asked."""
-PIECE = {"cpu": 64, HOST: 64, "cuda": 256, "mps": 256}
+PIECE = {"cpu": 64, "cuda": 256, "mps": 256}
 """Rows that enter a cache together."""
 BASE = 4
 """Ratio of the pieces of a tail: smaller takes fewer passes for a new tail, larger less for a row more."""
-SIDE_BY_SIDE = {"cpu": 4, HOST: 4, "cuda": 8, "mps": 4}
+SIDE_BY_SIDE = {"cpu": 4, "cuda": 8, "mps": 4}
 """Pieces in one pass."""
 KEPT = 4
 """Whole pieces after each of which a cache remembers what regressions knew: a tail may begin there."""
@@ -40,9 +37,8 @@ NARROW = 40
 CELLS = 16_384
 """More columns are shown as long as they times the rows of the basis are no more than this."""
 SHORT = 512
-"""Regressions of a cache with a smaller basis are made on the CPU, wherever the network is, and its rows are
-kept there, unless they have many columns: these are thousands of small operations, and to start one on a card
-takes longer than to do it here."""
+"""Regressions of a cache with a smaller basis are made on the CPU, wherever the network is: these are
+thousands of small operations, and to start one on a card takes longer than to do it here."""
 FEW = 4
 """Up to as many queries, plain products read keys and values faster than fused attention does."""
 FEW_ON_A_CARD = 6144
@@ -72,8 +68,6 @@ class Cache:
         Columns that are never mixed with others.
     device
         Where to compute, and where the network is.
-    kind
-        Its kind, if that is `HOST`.
     """
 
     def __init__(
@@ -84,9 +78,8 @@ class Cache:
         *,
         keep: Sequence[int],
         device: str,
-        kind: str | None = None,
     ) -> None:
-        self.kind = kind = kind or torch.device(device).type
+        self.kind = kind = torch.device(device).type
         """Of the device where it is kept."""
         self.device = device
         """Where it is kept."""
@@ -421,11 +414,12 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
         key, value = (x.transpose(0, 1).expand(-1, share, -1, -1) for x in (key, value))
         seen = F.scaled_dot_product_attention(query.reshape(served, share, m, w), key, value, attn_mask=mask)
         return seen.reshape(1, heads, m, w)
-    query = query.reshape(1, served, share * m, w)
     if m > FEW and not (query.is_cuda and heads * m <= FEW_ON_A_CARD):
-        seen = F.scaled_dot_product_attention(query, key, value)
+        seen = F.scaled_dot_product_attention(query.reshape(1, served, share * m, w), key, value)
     else:
-        score = (query * w**-0.5) @ key.mT
+        scaled = query.new_empty(1, heads, m, w)  # written in the order in which it is read
+        torch.mul(query, w**-0.5, out=scaled)
+        score = scaled.view(1, served, share * m, w) @ key.mT
         if mask is not None:
             score = score + mask.repeat(share, 1)
         seen = torch.softmax(score, -1) @ value
