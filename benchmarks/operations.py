@@ -28,6 +28,7 @@ from pfnts.backbones.embedded import (
     cache,
     growth,
     kernels,
+    key_values,
     neighbours,
     record,
     recorded,
@@ -113,10 +114,14 @@ def pretend_card(counted: Counted) -> None:
         self.kind, self._start = "cuda", [replace(piece, kind="cuda") for piece in self._start]
         self._record = counted.done_again if self.basis >= cache.SHORT else None
 
-    plain = cache.attention
+    plain = key_values.attention
 
     def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
-        if counted.on == "cuda" and mask is None and query.shape[1] * query.shape[2] <= cache.FEW_ON_A_CARD:
+        if (
+            counted.on == "cuda"
+            and mask is None
+            and query.shape[1] * query.shape[2] <= key_values.FEW_ON_A_CARD
+        ):
             query = query * query.shape[-1] ** -0.5
             share = query.shape[1] // key.shape[1]
             score = query.reshape(1, key.shape[1], share * query.shape[2], -1) @ key.mT

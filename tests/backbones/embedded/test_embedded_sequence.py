@@ -13,8 +13,9 @@ from numpy.random import Generator
 from pfnts.backbones.embedded import EmbeddedBackbone, asking, growth
 from pfnts.backbones.embedded import sequence as module
 from pfnts.backbones.embedded.asking import prepare
-from pfnts.backbones.embedded.cache import PIECE, SHORT, SIDE_BY_SIDE, Cache, Piece, attention, tail_ends
+from pfnts.backbones.embedded.cache import PIECE, SHORT, SIDE_BY_SIDE, Cache, Piece, tail_ends
 from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions, base_predictions_of

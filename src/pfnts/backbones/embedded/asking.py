@@ -15,9 +15,10 @@ from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
-from pfnts.backbones.embedded.cache import Cache, attention
+from pfnts.backbones.embedded.cache import Cache
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
+from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN, log_position, quantile_levels
 from pfnts.backbones.embedded.recorded import passing
 from pfnts.backbones.embedded.rows import joined

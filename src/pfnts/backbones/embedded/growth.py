@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from pfnts.backbones.embedded.cache import Growth, Piece, attention
+from pfnts.backbones.embedded.cache import Growth, Piece
 from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN, log_position
 from pfnts.backbones.embedded.recorded import passing
 from pfnts.backbones.embedded.rows import joined
