@@ -7,8 +7,8 @@ Parts, in the order in which they are named; each ends when the time is over, an
 
 one
     Whether passes that are recorded as CUDA graphs answer like others, and how fast. Then a run of friedman
-    by itself, twice, since the first warms the card up (aim: under 5 s), with short histories on the card
-    too, and with nothing recorded. If recording fails, nothing is recorded in what follows.
+    by itself, twice, since the first warms the card up (aim: under 5 s), and with nothing recorded. If
+    recording fails, nothing is recorded in what follows.
 phases
     Where the time of a run goes: seconds of the process by phase, kernels and the share of the time in which
     they run, operations begun by phase.
@@ -49,16 +49,14 @@ import torch
 from operations import Counted, label_phases
 from torch.profiler import ProfilerActivity, profile
 
-from pfnts.backbones.embedded import cache, recorded, sequence
+from pfnts.backbones.embedded import cache, recorded
 from pfnts.backbones.embedded.backbone import EmbeddedBackbone
 from pfnts.environments.openml import SCENARIOS as OPENML
 from pfnts.experiments import Job, LocalEngine, PolicySpec, RunSpec, RunStore, plan, prepare, run, run_all
 from pfnts.reproduction.published import SYNTHETIC
 
 # What is kept on the CPU. Processes that are spawned read this file anew, and find what was chosen here.
-_ROWS, _REGRESSIONS = "BENCHMARK_ROWS_BELOW", "BENCHMARK_REGRESSIONS_BELOW"
-_RECORDED = "BENCHMARK_RECORDED_UP_TO"
-sequence.SHORT = int(os.environ.get(_ROWS, sequence.SHORT))
+_REGRESSIONS, _RECORDED = "BENCHMARK_REGRESSIONS_BELOW", "BENCHMARK_RECORDED_UP_TO"
 cache.SHORT = int(os.environ.get(_REGRESSIONS, cache.SHORT))
 recorded.MOST_TOKENS = int(os.environ.get(_RECORDED, recorded.MOST_TOKENS))
 
@@ -220,15 +218,13 @@ def multi_process_service() -> Iterator[bool]:
 
 
 @contextmanager
-def chosen(*, most: int | None = None, short: int | None = None) -> Iterator[None]:
-    """Record passes up to so many tokens, keep rows of bases below so many on the CPU; in this process."""
-    before = recorded.MOST_TOKENS, sequence.SHORT
-    recorded.MOST_TOKENS = before[0] if most is None else most
-    sequence.SHORT = before[1] if short is None else short
+def nothing_recorded() -> Iterator[None]:
+    """Launch every kernel by itself in this process."""
+    before, recorded.MOST_TOKENS = recorded.MOST_TOKENS, 0
     try:
         yield
     finally:
-        recorded.MOST_TOKENS, sequence.SHORT = before
+        recorded.MOST_TOKENS = before
 
 
 def compare_recorded(options: argparse.Namespace, figures: Figures) -> None:
@@ -236,7 +232,7 @@ def compare_recorded(options: argparse.Namespace, figures: Figures) -> None:
     rng, found = np.random.default_rng(0), []
     X = rng.standard_normal((3000, 5))
     y = X[:, 0] + rng.standard_normal(len(X))
-    for recording in (nullcontext(), chosen(most=0)):
+    for recording in (nullcontext(), nothing_recorded()):
         with recording:
             held = EmbeddedBackbone(device=options.device).sequence(X[:1500], y[:1500])
             said, took = [], []
@@ -270,7 +266,7 @@ def phases(spec: RunSpec, options: argparse.Namespace, figures: Figures) -> None
             run(spec, data=options.data, device=options.device)
         counted.lap()
         found = counted.seconds if what == "seconds" else counted.operations
-        by_place = {on: sum(n for at, n in found.items() if at[0] == on) for on in ("cuda", "host", "cpu")}
+        by_place = {on: sum(n for at, n in found.items() if at[0] == on) for on in ("cuda", "cpu")}
         figures.say(f"{what} of {spec.steps} rounds", **{on: float(n) for on, n in by_place.items()})
         figures.say(
             f"{what} of {spec.steps} rounds by phase",
@@ -314,15 +310,13 @@ def main() -> None:
     parser.add_argument(
         "--recorded-up-to", type=int, default=recorded.MOST_TOKENS, help="tokens of a pass; 0: none"
     )
-    for what, module in (("rows", sequence), ("regressions", cache)):
-        said = f"bases below which {what} stay on the CPU"
-        parser.add_argument(f"--{what}-below", type=int, default=module.SHORT, help=said)
+    short = "bases below which regressions are made on the CPU"
+    parser.add_argument("--regressions-below", type=int, default=cache.SHORT, help=short)
     parts = ("one", "phases", "processes", "mps")
     parser.add_argument("--parts", nargs="+", choices=parts, default=["one", "processes", "phases"])
     options = parser.parse_args()
-    sequence.SHORT, cache.SHORT = options.rows_below, options.regressions_below
-    recorded.MOST_TOKENS = options.recorded_up_to
-    settings = {_ROWS: sequence.SHORT, _REGRESSIONS: cache.SHORT, _RECORDED: recorded.MOST_TOKENS}
+    cache.SHORT, recorded.MOST_TOKENS = options.regressions_below, options.recorded_up_to
+    settings = {_REGRESSIONS: cache.SHORT, _RECORDED: recorded.MOST_TOKENS}
     os.environ |= {name: str(value) for name, value in settings.items()}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.out is not None:
@@ -363,10 +357,9 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
                 recorded.MOST_TOKENS = 0
                 os.environ[_RECORDED] = "0"
             for attempt, how in {
-                "first time": chosen(),
-                "with short histories on the card": chosen(short=0),
-                "with nothing recorded": chosen(most=0),
-                "once more": chosen(),
+                "first time": nullcontext(),
+                "with nothing recorded": nothing_recorded(),
+                "once more": nullcontext(),
             }.items():
                 alone = Batch(jobs([first], 1), None)
                 with how:

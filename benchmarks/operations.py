@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,8 +23,17 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pfnts.arms import models
-from pfnts.backbones.embedded import asking, cache, growth, kernels, neighbours, record, recorded, regressions
-from pfnts.backbones.embedded.backbone import EmbeddedBackbone
+from pfnts.backbones.embedded import (
+    asking,
+    cache,
+    growth,
+    kernels,
+    key_values,
+    neighbours,
+    record,
+    recorded,
+    regressions,
+)
 from pfnts.backbones.embedded.segments import Pass
 from pfnts.experiments import PolicySpec, plan, run
 
@@ -95,23 +105,23 @@ def _tensors(out: Any) -> list[Tensor]:
 
 def pretend_card(counted: Counted) -> None:
     """Cut work up as for a card, and label it."""
-    init, made = cache.Cache.__init__, EmbeddedBackbone.__init__
+    init = cache.Cache.__init__
+    for limits in (cache.PIECE, cache.SIDE_BY_SIDE):
+        limits["cpu"] = limits["cuda"]
 
-    def cache_init(self: Any, *args: Any, kind: str | None = None, **kwargs: Any) -> None:
-        init(self, *args, kind=kind or "cuda", **kwargs)
+    def cache_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        self.kind, self._start = "cuda", [replace(piece, kind="cuda") for piece in self._start]
+        self._record = counted.done_again if self.basis >= cache.SHORT else None
 
-    def backbone_init(self: Any, **kwargs: Any) -> None:
-        made(self, **kwargs)
-        self._host = self._network
-
-    def place(prefix: Any) -> tuple[Any, str]:
-        few = len(prefix.asked.x) <= asking.WORTH_MOVING
-        return prefix.cache.network, prefix.cache.kind if few else "cuda"
-
-    plain = cache.attention
+    plain = key_values.attention
 
     def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
-        if counted.on == "cuda" and mask is None and query.shape[1] * query.shape[2] <= cache.FEW_ON_A_CARD:
+        if (
+            counted.on == "cuda"
+            and mask is None
+            and query.shape[1] * query.shape[2] <= key_values.FEW_ON_A_CARD
+        ):
             query = query * query.shape[-1] ** -0.5
             share = query.shape[1] // key.shape[1]
             score = query.reshape(1, key.shape[1], share * query.shape[2], -1) @ key.mT
@@ -128,8 +138,6 @@ def pretend_card(counted: Counted) -> None:
 
     asking.passing = growth.passing = passing  # type: ignore[attr-defined]
     cache.Cache.__init__ = cache_init  # type: ignore[method-assign]
-    EmbeddedBackbone.__init__ = backbone_init  # type: ignore[method-assign]
-    asking._Prefix.place = property(place)  # type: ignore[assignment]
     asking.attention = growth.attention = attention  # type: ignore[attr-defined]
 
 
@@ -146,7 +154,7 @@ def label_phases(counted: Counted) -> None:
     counted.label(cache.Cache, "_tell", "base predictions", regress_on)
     counted.label(cache.Cache, "base_predictions", "base predictions", regress_on)
     counted.label(growth, "_pass", "rows", lambda _, stacks, *__: stacks[0][0].kind)
-    counted.label(asking, "_pass", "queries", lambda _, slices, *__: slices[0].prefix.place[1])
+    counted.label(asking, "_pass", "queries", lambda _, slices, *__: slices[0].prefix.cache.kind)
     counted.label(regressions.RidgeRegression, "extend", "ridge fits")
     counted.label(regressions.Regressions, "_fitted", "fitted")
     counted.label(kernels.KernelRegression, "extend", "kernel fits")
@@ -180,7 +188,7 @@ def main() -> None:
     print(f"{options.scenario}, {options.rounds} rounds: regret {result.total_regret:.2f}")
     found = counted.seconds if options.seconds else counted.operations
     print(f"{sum(found.values()):,.10g} in all; {time.perf_counter() - begun:.1f} s")
-    for on in ("cuda", "host", "cpu"):
+    for on in ("cuda", "cpu"):
         print(f"on {on}: {sum(n for at, n in found.items() if at[0] == on):,.10g}")
     for at, number in found.most_common():
         print(f"{number:12,.10g} in {counted.calls[at]:6,} calls  {' / '.join(at)}")

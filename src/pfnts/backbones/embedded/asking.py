@@ -15,9 +15,10 @@ from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
-from pfnts.backbones.embedded.cache import HOST, Cache, attention
+from pfnts.backbones.embedded.cache import Cache
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
+from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN, log_position, quantile_levels
 from pfnts.backbones.embedded.recorded import passing
 from pfnts.backbones.embedded.rows import joined
@@ -26,14 +27,12 @@ from pfnts.backbones.embedded.segments import Tokens, blocks
 if TYPE_CHECKING:
     from pfnts.backbones.embedded.sequence import EmbeddedSequence
 
-QUERIES_AT_ONCE = {"cpu": 64, HOST: 64, "cuda": 4096, "mps": 4096}
+QUERIES_AT_ONCE = {"cpu": 64, "cuda": 4096, "mps": 4096}
 """Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
-FEW_QUERIES = {"cpu": 8, HOST: 64, "cuda": 4096, "mps": 4096}
+FEW_QUERIES = {"cpu": 8, "cuda": 4096, "mps": 4096}
 """Up to as many, a pass consists of small operations: histories and prefixes are better asked together."""
-CELLS_AT_ONCE = {"cpu": 32_768, HOST: 4096, "cuda": 262_144, "mps": 65_536}
+CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
-WORTH_MOVING = 64
-"""More queries than this are put to the network where it is, keys and values of a short cache being moved."""
 _LARGEST = np.finfo(np.float64).max
 
 
@@ -151,14 +150,6 @@ class _Prefix:
     size: int
     cache: Cache
 
-    @property
-    def place(self) -> tuple[CausalPFN, str]:
-        """Which network to ask, and its kind of device: where the cache is, or where many queries fit."""
-        if len(self.asked.x) <= WORTH_MOVING:
-            return self.cache.network, self.cache.kind
-        sequence = self.asked.sequence
-        return sequence.network, torch.device(sequence.device).type
-
     def tell(self, parts: Sequence[_Output]) -> None:
         """Take what the network said about parts of the queries."""
         scale, centre = self.cache.y_scale, self.cache.y_centre
@@ -209,7 +200,7 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
     """Put queries to prefixes whose caches are ready."""
     cut: dict[_Prefix, list[_Slice]] = {}
     for prefix in prefixes:
-        (shown, told), (_, kind) = prefix.cache.show(prefix.asked.x), prefix.place
+        (shown, told), kind = prefix.cache.show(prefix.asked.x), prefix.cache.kind
         at_once = max(1, min(QUERIES_AT_ONCE[kind], CELLS_AT_ONCE[kind] // shown.shape[1]))
         # How many cores there are must not matter here: another cut rounds differently.
         count = math.ceil(len(shown) / at_once)
@@ -220,7 +211,7 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
     alone: list[_Slice] = []
     batches: dict[tuple[CausalPFN, str, int], list[_Slice]] = {}  # by the number of columns
     for prefix, parts in cut.items():
-        network, kind = prefix.place
+        network, kind = prefix.cache.network, prefix.cache.kind
         if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES[kind]:
             batches.setdefault((network, kind, parts[0].shown.shape[1]), []).append(parts[0])
         else:
@@ -230,7 +221,7 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
         for few in _cut(batch, CELLS_AT_ONCE[kind] // width):
             said |= zip(few, _pass(network, few, cores), strict=True)
     if alone:
-        outputs = cores.each(lambda part: _pass(part.prefix.place[0], [part], Cores())[0], alone)
+        outputs = cores.each(lambda part: _pass(part.prefix.cache.network, [part], Cores())[0], alone)
         said |= zip(alone, outputs, strict=True)
     for prefix, parts in cut.items():
         prefix.tell([said[part] for part in parts])
@@ -258,14 +249,14 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     said = [part.prefix.cache.base_predictions(part.told, part.prefix.size).to(device) for part in slices]
     tokens = Tokens(
         joined([part.shown[None] for part in slices]).to(device),
-        slices[0].prefix.cache.identity.to(device),  # caches with as many columns have the same
+        slices[0].prefix.cache.identity,  # caches with as many columns have the same
         log_position(torch.from_numpy(np.repeat(sizes, lengths)).to(device)),
         joined(said),
     )
 
     def look(i: int) -> Tensor:
         key, value = slices[i].prefix.cache.upto(number, sizes[i])
-        return attention(parts[i], key.to(device), value.to(device))
+        return attention(parts[i], key, value)
 
     with passing(network, tokens) as running:
         last = len(blocks(network)) - 1

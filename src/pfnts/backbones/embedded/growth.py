@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from pfnts.backbones.embedded.cache import HOST, Growth, Piece, attention
+from pfnts.backbones.embedded.cache import Growth, Piece
 from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN, log_position
 from pfnts.backbones.embedded.recorded import passing
 from pfnts.backbones.embedded.rows import joined
 from pfnts.backbones.embedded.segments import Asked, Tokens, blocks
 
-CELLS_AT_ONCE = {"cpu": None, HOST: 4096, "cuda": 262_144, "mps": 65_536}
+CELLS_AT_ONCE = {"cpu": None, "cuda": 262_144, "mps": 65_536}
 """Cells of pieces that pass as one tensor. On a CPU each piece passes by itself: a core can take it, and what
 is kept of a row does not depend on what else is entered, not even in the last bit. Elsewhere the last bit is
 given up for larger operations."""

@@ -126,10 +126,10 @@ def nearest(X: Tensor, rows: Tensor, y: Tensor, *, limit: Tensor | None = None) 
     at = rank.topk(min(NEAREST, rows.shape[1]), dim=-1, largest=False).indices
     near = between.gather(2, at)
     seen = torch.isfinite(near)
-    near = near.clamp(min=1e-5)
-    target = y[:, None].expand(-1, X.shape[1], -1).gather(2, at).masked_fill(~seen, 0.0)
+    hidden, near = ~seen, near.clamp(min=1e-5)
+    target = y[:, None].expand(-1, X.shape[1], -1).gather(2, at).masked_fill(hidden, 0.0)
     four, count = target[..., :4].sum(-1), seen[..., :4].sum(-1)
-    reach = torch.where(seen, near, 0.0)[..., :8].amax(-1, keepdim=True)
+    reach = near[..., :8].masked_fill(hidden[..., :8], 0.0).amax(-1, keepdim=True)
     weight = torch.exp(-2 * near / reach)  # none where not seen
     vote = (weight * target).sum(-1) / weight.sum(-1)
     return torch.stack([target[..., 0], four / count, vote, near[..., 0].log() / 4], -1)

@@ -1,8 +1,9 @@
-"""On a card: what the network does between attentions, recorded once and launched together.
+"""On a card: what is done many times in the same way, recorded once and launched together.
 
-A pass is some three hundred small kernels, most of them between attentions, where nothing depends on how many
-rows a history has. To launch them one by one takes longer than to compute them. So for passes of few tokens
-they are recorded as CUDA graphs, one from each attention to the next.
+A pass through the network is some three hundred small kernels, most of them between attentions, where nothing
+depends on how many rows a history has. To launch them one by one takes longer than to compute them. So for
+passes of few tokens they are recorded as CUDA graphs, one from each attention to the next. Base predictions
+are a hundred more; after the same rows they are the same functions of a context.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ MOST_TOKENS, MOST_CELLS = 1024, 2**15
 """Larger passes have enough to compute."""
 
 T = TypeVar("T")
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Held while what was recorded is used, until its answer is taken: recordings share their memory, so that one
+may write where another has left what it has not yet told."""
 
 
 class Record(Protocol):
@@ -61,21 +66,18 @@ class Recordings:
     """
 
     def __init__(self, network: CausalPFN, record: Record) -> None:
-        self._network, self._record = network, record
+        self._network, self.record = network, record
         self._uses: Counter[tuple[int, int, bool]] = Counter()
         self._of_shape: dict[tuple[int, int, bool], Recording | None] = {}
-        self._lock = threading.Lock()
 
     def passing(self, tokens: Tokens) -> Pass:
         """Use what is recorded for the tokens' shape, if it has come often."""
         rows, columns, known = tokens.shape
-        room = FEWEST
-        while room < rows:
-            room *= 4
+        room = room_for(rows)
         if room > MOST_TOKENS or room * columns > MOST_CELLS:
             return Pass(self._network, tokens)
         shape = room, columns, known
-        with self._lock:
+        with _ONE_AT_A_TIME:
             self._uses[shape] += 1
             if shape not in self._of_shape and self._uses[shape] >= OFTEN:
                 self._of_shape[shape] = self._recorded(filled_up(tokens, room))
@@ -84,12 +86,9 @@ class Recordings:
 
     def _recorded(self, tokens: Tokens) -> Recording | None:
         try:
-            return Recording(self._network, tokens, self._record)
+            return Recording(self._network, tokens, self.record)
         except RuntimeError as error:
-            warnings.warn(
-                f"passes of {tokens.shape[0]} tokens could not be recorded, and will be slower: {error}",
-                stacklevel=2,
-            )
+            _warn(error)
             return None
 
 
@@ -107,9 +106,8 @@ class Recording:
     """
 
     def __init__(self, network: CausalPFN, tokens: Tokens, record: Record) -> None:
-        self.lock = threading.Lock()
-        """Held during a pass: there is one place for its tokens."""
         self.tokens = tokens
+        """Where those of a pass are to be put."""
         replay, stage = record(partial(embed, network, tokens))
         self.replays, self.stages = [replay], [stage]
         """Up to each block."""
@@ -140,12 +138,12 @@ class RecordedPass(Pass):
         self._recording, self._tokens, self._rows = recording, tokens, tokens.shape[0]
 
     def __enter__(self) -> Self:
-        self._recording.lock.acquire()
+        _ONE_AT_A_TIME.acquire()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Let others use it."""
-        self._recording.lock.release()
+        _ONE_AT_A_TIME.release()
 
     def begin(self) -> Asked:
         """What is asked at the first block."""
@@ -166,6 +164,48 @@ class RecordedPass(Pass):
     def _ask(self, number: int) -> Asked:
         self._recording.replays[number]()
         return tuple(x[:, :, : self._rows] for x in self._recording.stages[number].asked)
+
+
+class RecordedFunction:
+    """A function of rows (1, m, P) that treats each by itself, recorded for numbers of rows that come often.
+
+    Parameters
+    ----------
+    function
+        What is recorded.
+    record
+        How.
+    """
+
+    def __init__(self, function: Callable[[Tensor], Tensor], record: Record) -> None:
+        self._function, self._record = function, record
+        self._uses: Counter[int] = Counter()
+        self._of_room: dict[int, tuple[Tensor, Callable[[], None], Tensor] | None] = {}
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Evaluate at rows X."""
+        rows = X.shape[1]
+        room = room_for(rows)
+        if room > MOST_TOKENS:
+            return self._function(X)
+        with _ONE_AT_A_TIME:
+            self._uses[room] += 1
+            if room not in self._of_room and self._uses[room] >= OFTEN:
+                self._of_room[room] = self._recorded(X.new_zeros(1, room, X.shape[2]))
+            recorded = self._of_room.get(room)
+            if recorded is None:
+                return self._function(X)
+            place, replay, out = recorded
+            place[:, :rows].copy_(X)
+            replay()
+            return out[:, :rows].clone()
+
+    def _recorded(self, place: Tensor) -> tuple[Tensor, Callable[[], None], Tensor] | None:
+        try:
+            return place, *self._record(partial(self._function, place))
+        except RuntimeError as error:
+            _warn(error)
+            return None
 
 
 class CudaGraphs:
@@ -199,6 +239,26 @@ class CudaGraphs:
                     graph.capture_end()
             now.wait_stream(self._side)
         return graph.replay, out
+
+
+def room_for(rows: int) -> int:
+    """Rows to which some are filled up.
+
+    Examples
+    --------
+    >>> [room_for(rows) for rows in (1, 64, 65, 300)]
+    [64, 64, 256, 1024]
+    """
+    room = FEWEST
+    while room < rows:
+        room *= 4
+    return room
+
+
+def _warn(error: RuntimeError) -> None:
+    warnings.warn(
+        f"what is launched on the card could not be recorded, which is slower: {error}", stacklevel=3
+    )
 
 
 def filled_up(tokens: Tokens, rows: int) -> Tokens:

@@ -59,7 +59,7 @@ def embed(network: CausalPFN, tokens: Tokens) -> Stage:
     h, told = cells + network.cells.target(tokens.y)[:, :, None], network.target(tokens.y) + said
     if tokens.start is not None:
         h = torch.where(tokens.start[:, None, None], network.cells.start_row(tokens.identity), h)
-        told = torch.where(tokens.start[:, None], 0.0, told)
+        told = told.masked_fill(tokens.start[:, None], 0.0)
     return _before(network, tokens, 0, h, (told,))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pfnts.backbones.base import Prediction, PredictiveSequence, Question
 from pfnts.backbones.checks import check_keep, check_rows
 from pfnts.backbones.embedded.asking import answer
-from pfnts.backbones.embedded.cache import HOST, NARROW, SHORT, SMALLEST_BASIS, Cache, Growth
+from pfnts.backbones.embedded.cache import SMALLEST_BASIS, Cache, Growth
 from pfnts.backbones.embedded.model import CausalPFN
 
 LARGEST_BASIS = 2048
@@ -39,8 +39,6 @@ class EmbeddedSequence(PredictiveSequence):
         Columns that are never mixed with others.
     device
         Where to compute.
-    host
-        The same network on the CPU, for caches that are too small for a card; none are when left out.
     """
 
     def __init__(
@@ -51,11 +49,9 @@ class EmbeddedSequence(PredictiveSequence):
         *,
         keep: Sequence[int] = (),
         device: str = "cpu",
-        host: CausalPFN | None = None,
     ) -> None:
         self.network = network
         self.device = device
-        self._host = host
         self._X, self._y = (rows.copy() for rows in check_rows(X, y, columns=None))  # with room to grow
         self._size = len(self._y)
         self._keep = check_keep(keep, self._X.shape[1])
@@ -151,11 +147,8 @@ class EmbeddedSequence(PredictiveSequence):
 
     def _made(self, basis: int) -> Cache:
         if basis not in self._caches:
-            network, device, kind = self.network, self.device, None
-            if self._host is not None and basis < SHORT and self.columns <= NARROW:
-                network, device, kind = self._host, "cpu", HOST
             X, y = self._X[:basis], self._y[:basis]
-            self._caches[basis] = Cache(network, X, y, keep=self._keep, device=device, kind=kind)
+            self._caches[basis] = Cache(self.network, X, y, keep=self._keep, device=self.device)
         return self._caches[basis]
 
 
