@@ -95,7 +95,7 @@ def test_questions_together_are_answered_as_one_by_one(backbone: Backbone, rng: 
         [alone] = backbone.predict([question])
         assert said.means.shape == (len(question.sizes), len(question.queries))
         assert said.quantiles.shape == (len(question.levels), len(question.queries))
-        close = {"rtol": 0, "atol": 1e-5 * y.std()}  # other products of single precision round differently
+        close = {"rtol": 0, "atol": 5e-5 * y.std()}  # other products of single precision round differently
         np.testing.assert_allclose(said.means, alone.means, **close)
         np.testing.assert_allclose(said.quantiles, alone.quantiles, **close)
     assert backbone.predict([]) == []

@@ -19,7 +19,7 @@ from pfnts.backbones.embedded.prior import Tables, draw_tables
 from pfnts.backbones.embedded.recipe import Recipe, Shape, asked_of
 from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions
 
-MATRICES = 2**28
+MATRICES = 2**27
 """Entries of matrices that regressions of many tables may hold together."""
 MOST_KNOWN = 2048
 """From as many rows on a history keeps its scale."""
