@@ -130,7 +130,10 @@ def styles_of(names: Sequence[str]) -> list[int]:
     """
     known = policies.names()
     if len(set(names)) == len(names) and set(names) <= set(known):
-        return [known.index(name) % len(COLOURS) for name in names]
+        own = [known.index(name) for name in names]
+        free = iter([style for style in range(len(COLOURS)) if style not in own])
+        # There are more policies than styles: the last ones take what the others at hand leave over.
+        return [style if style < len(COLOURS) else next(free, style % len(COLOURS)) for style in own]
     return [place % len(COLOURS) for place in range(len(names))]
 
 
