@@ -1,14 +1,13 @@
 """Regret where arms have features: PFN-TS, LinUCB on features, Vowpal Wabbit, uniform and an oracle.
 
     python benchmarks/action_features.py [--rounds 1000] [--replications 5] [--scenario offers-linear-50 ...]
-    python benchmarks/action_features.py --new-arms [--rounds 2000]
+    python benchmarks/action_features.py --new-arms --rounds 500 [--replications 5]
 
 Every policy meets the same arrays. Vowpal Wabbit (`pip install "pfnts[peers]"`) has action-dependent
 features and all products of context and features (`-q ca`), with its default exploration and with SquareCB.
 
-`--new-arms` plays offers-renewed, where ten of fifty arms are new every 500 rounds, and asks how well rounds
-go whose best arm is new: 1 is what an oracle does, 0 is a draw at random. Beside it the same network that
-sees labels alone.
+`--new-arms` asks how well ten new arms are told apart after 0 to 50 pulls of each, by their features and by
+their identity alone, after ``--rounds`` rewards of fifty others.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from pfnts.arms import Features
 from pfnts.environments import Environment, make
 from pfnts.policies import make as make_policy
 from pfnts.simulation import simulate
@@ -38,11 +36,9 @@ Chosen = np.ndarray[Any, np.dtype[np.int64]]
 Losses = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def ours(
-    name: str, *, features: bool = True, **options: Any
-) -> Callable[[Environment, np.random.Generator], Chosen]:
+def ours(name: str) -> Callable[[Environment, np.random.Generator], Chosen]:
     def play(environment: Environment, rng: np.random.Generator) -> Chosen:
-        policy = make_policy(name, arms=environment.first_arms(features=features), **options)
+        policy = make_policy(name, arms=environment.first_arms(features=True))
         return simulate(policy, environment, rng=rng).arms
 
     return play
@@ -111,54 +107,55 @@ def table(scenarios: list[str], names: list[str], *, rounds: int, replications: 
             )
 
 
-BY = {
-    "features": ours("pfn-ts"),
-    "identity": ours("pfn-ts", features=False, encoding=Features(identity=True)),
-}
+PULLS = (0, 1, 2, 5, 10, 20, 50)
+"""Of each new arm, after which the ten are judged."""
 
 
-def new_arm_losses(by: str, *, rounds: int, replication: int) -> tuple[Losses, Losses]:
-    """What rounds lost, and what chance would have, by the state of their best arm.
+def judged(*, features: bool, rounds: int, replication: int) -> list[float]:
+    """How well ten new arms are told apart after so many pulls of each: 1 is an oracle, 0 is chance.
 
-    The first three count where it is new, its cohort pulled less than once each, up to ten times, and more
-    often; the last, where it has been there for 1,000 rounds.
+    The fifty arms before them were pulled at random, and so are the ten, at contexts of their own. At 400
+    further contexts the one with the largest posterior mean is taken.
     """
-    environment = make("offers-renewed", horizon=rounds, rng=np.random.default_rng([7, replication]))
-    chosen = BY[by](environment, np.random.default_rng([8, replication]))
-    assert environment.available is not None
-    means = np.where(environment.available, environment.means, np.nan)
-    best, losses = np.nanargmax(means, axis=1), regret(environment, chosen)
-    of_chance = np.nanmax(means, axis=1) - np.nanmean(means, axis=1)
-    came = environment.available.argmax(axis=0)
-    lost, chance = np.zeros((2, 4))
-    for t in range(500, rounds):
-        cohort = np.flatnonzero(came == came[best[t]])
-        age = t - came[best[t]]
-        if came[best[t]] and age < 500:
-            pulls = np.isin(chosen[came[best[t]] : t], cohort).sum() / len(cohort)
-            column = int(pulls >= 1) + int(pulls >= 10)
-        elif age >= 1000:
-            column = 3
-        else:
-            continue
-        lost[column] += losses[t]
-        chance[column] += of_chance[t]
-    return lost, chance
+    pulled = rounds + 10 * PULLS[-1]
+    environment = make("offers-renewed", horizon=pulled + 400, rng=np.random.default_rng([9, replication]))
+    X, rewards, means = environment.contexts, environment.rewards, environment.means[pulled:, 50:60]
+    assert environment.arm_features is not None
+    known = list(environment.arm_features) if features else [None] * 60
+    rng = np.random.default_rng([10, replication])
+    first = list(range(50))
+    policy = make_policy("pfn-ts", arms=dict(zip(first, known, strict=False)) if features else first)
+    old = rng.integers(50, size=rounds)
+    policy.update(X[:rounds], arm=old.tolist(), reward=rewards[np.arange(rounds), old])
+    for arm in range(50, 60):
+        policy.add_arm(arm, known[arm])
+    for arm in first:
+        policy.remove_arm(arm)  # what they taught stays
+    shares, chance = [], means.max(axis=1) - means.mean(axis=1)
+    for before, count in zip((0, *PULLS), PULLS, strict=False):
+        arms = rng.permutation(np.tile(np.arange(50, 60), count - before))
+        rows = rounds + 10 * before + np.arange(len(arms))
+        if len(arms):
+            policy.update(X[rows], arm=arms.tolist(), reward=rewards[rows, arms])
+        chosen = policy.posterior(X[pulled:]).mean.argmax(axis=1)
+        lost = means.max(axis=1) - np.take_along_axis(means, chosen[:, None], axis=1)[:, 0]
+        shares.append(float(1 - lost.sum() / chance.sum()))
+    return shares
 
 
 def new_arms(*, rounds: int, replications: int) -> None:
-    """How well rounds go whose best arm is new, by how often its cohort has been pulled."""
-    print(f"offers-renewed, {rounds:,} rounds, {replications} replications: share of chance's regret avoided")
-    print(f"{'':20} {'pulls of each new arm, on average':^32}  {'arms of 1,000 rounds and more':>30}")
-    print(f"{'':20} {'below 1':>10} {'1 to 10':>10} {'above 10':>10}  {'':>30}")
-    for by in BY:
-        found = [new_arm_losses(by, rounds=rounds, replication=each) for each in range(replications)]
-        lost, chance = np.sum(found, axis=0)
-        shares = 1 - lost / np.where(chance > 0, chance, np.nan)
-        print(
-            f"by {by:17} " + " ".join(f"{share:10.2f}" for share in shares[:3]) + f"  {shares[3]:30.2f}",
-            flush=True,
-        )
+    """How well new arms are told apart, by features and by identity alone, and how soon half of the best."""
+    print(
+        f"ten new arms after {rounds:,} rounds, {replications} replications: share of chance's loss avoided"
+    )
+    print(f"{'pulls of each':14}" + "".join(f"{count:>14}" for count in PULLS))
+    for name, features in (("by features", True), ("by identity", False)):
+        found = [judged(features=features, rounds=rounds, replication=each) for each in range(replications)]
+        shares, errors = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(max(1, replications - 1))
+        cells = "".join(f"{f'{s:.2f} ± {e:.2f}':>14}" for s, e in zip(shares, errors, strict=True))
+        below = np.flatnonzero(shares < shares[-1] / 2)
+        half = PULLS[below[-1] + 1] if len(below) else 0
+        print(f"{name:14}{cells}   half of the last after {half}", flush=True)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """What a change of the world costs, and what watching for one costs where nothing changes.
 
-    python benchmarks/drift.py [--part sudden|lasting|stationary] [--seeds 10] [--rounds 4000]
+    python benchmarks/drift.py [--part sudden|lasting|stationary|attainable] [--seeds 10] [--rounds 4000]
                                [--scenarios drift-sudden sines] [--backbone embedded] [--minutes 30]
 
 `sudden` plays worlds that change in the middle: drift-sudden, where all functions are drawn anew, and
@@ -8,7 +8,9 @@ scenarios whose arms change places. Regret of a round from 1,000 rounds after th
 policies that meet the same contexts and luck: the *twin*, whose world was the second from the first round on
 (it has learned three times as long), and the *fresh start*, which is made when the change happens and so
 knows of it. `lasting` plays changes that go on, with and without a detector, a window, a half-life.
-`stationary` plays worlds that do not change with and without the detector.
+`stationary` plays worlds that do not change with and without the detector. `attainable` asks what could be
+reached on drift-sudden: Thompson sampling that knows from what family of functions the worlds are drawn, the
+noise, and when the change comes, as fresh start and as twin.
 
 Ratios are those of sums over replications, with 90 % of their bootstrap distribution. Every run is printed as
 it ends; --minutes stops after the replication in which they are over.
@@ -24,7 +26,7 @@ import numpy as np
 
 from pfnts import simulate
 from pfnts.environments import Environment, make
-from pfnts.environments.drift import CHANGE, DriftScenario
+from pfnts.environments.drift import CHANGE, NOISE, DriftScenario
 from pfnts.policies import make as make_policy
 
 TWIN = DriftScenario("twin", "the second world throughout", np.ones_like)
@@ -82,6 +84,39 @@ def ratio(above: np.ndarray, below: np.ndarray) -> str:
     drawn = np.random.default_rng(0).integers(len(above), size=(4000, len(above)))
     low, high = np.quantile(above[drawn].sum(axis=1) / below[drawn].sum(axis=1), [0.05, 0.95])
     return f"{above.sum() / below.sum():6.2f} ({low:.2f} to {high:.2f})"
+
+
+def informed_thompson(environment: Environment, *, seed: int, waves: int = 400) -> np.ndarray:
+    """Regret (T,) of one Bayesian regression per arm whose prior is that of drift-sudden's functions.
+
+    These are sums of waves with normal directions: a Gaussian process, here with ``waves`` of them.
+    """
+    rng, arms = np.random.default_rng(seed), environment.n_arms
+    directions = rng.normal(0, 1.5, (environment.contexts.shape[1], waves))
+    phases = rng.uniform(0, 2 * np.pi, waves)
+    design = np.sqrt(2 / waves) * np.cos(environment.contexts @ directions + phases)
+    mean, covariance = np.zeros((arms, waves)), np.tile(np.eye(waves), (arms, 1, 1))
+    regret = environment.means.max(axis=1)
+    for t, x in enumerate(design):
+        spread = covariance @ x
+        variance = spread @ x
+        k = int((mean @ x + np.sqrt(np.maximum(variance, 0)) * rng.standard_normal(arms)).argmax())
+        gain = spread[k] / (variance[k] + NOISE**2)
+        mean[k] += gain * (environment.rewards[t, k] - mean[k] @ x)
+        covariance[k] -= np.outer(gain, spread[k])
+        regret[t] -= environment.means[t, k]
+    return regret
+
+
+def attainable(options: argparse.Namespace) -> None:
+    """Regret of a round from 1,000 rounds after the change on, by those who know all but the functions."""
+    later, found = slice(options.rounds // 2 + 1000, None), []
+    for seed in range(options.first, options.first + options.seeds):
+        _, twin = change_and_twin("drift-sudden", options.rounds, seed)
+        fresh = informed_thompson(after(twin, options.rounds // 2), seed=seed)
+        found.append((fresh[1000:].mean(), informed_thompson(twin, seed=seed)[later].mean()))
+    fresh, twin = np.transpose(found)
+    print(f"regret of a round: fresh start {fresh.mean():.4f}, twin {twin.mean():.4f}; {ratio(fresh, twin)}")
 
 
 def replications(name: str, options: argparse.Namespace, deadline: float) -> Regrets:
@@ -157,7 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--part", choices=tuple(SCENARIOS), default="sudden")
+    parser.add_argument("--part", choices=(*SCENARIOS, "attainable"), default="sudden")
     parser.add_argument("--backbone", default="embedded")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
@@ -166,6 +201,9 @@ def main() -> None:
     parser.add_argument("--blind", action="store_true", help="sudden: play without a detector as well")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     options = parser.parse_args()
+    if options.part == "attainable":
+        attainable(options)
+        return
     names = options.scenarios or SCENARIOS[options.part]
     begun = time.monotonic()
     results = {

@@ -1,21 +1,28 @@
 """Many runs of PFN-TS by processes that share one card, in one call of a few minutes.
 
-    python benchmarks/gpu_runs.py --device cuda --data tables --out figures --seconds 380
+    python benchmarks/gpu_runs.py --parts one mps phases processes --data tables --out figures --seconds 380
     python benchmarks/gpu_runs.py --device cpu --rounds 200 --replications 1 --scenarios friedman linear
 
-In this order; every part ends when its share of the time is over, and says how far it came:
+Parts, in the order in which they are named; each ends when the time is over, and says how far it came:
 
-1. one run of friedman by itself, twice: the first warms the card up (aim: under 5 s);
-2. tasks x replications by processes, one a core (aim: 16 x 5 runs under 60 s), and meanwhile, as `nvidia-smi`
-   has it, the share of the time in which the card computes;
-3. where the time of a short run goes: kernels, the share of the time in which they run, and operations begun
-   in rows, queries and regressions;
-4. with ``--mps``, all runs again through NVIDIA's Multi-Process Service, by which kernels of different
-   processes run at the same time, if it is installed and enough time is left.
+one
+    Whether passes that are recorded as CUDA graphs answer like others, and how fast. Then a run of friedman
+    by itself, twice, since the first warms the card up (aim: under 5 s), and with nothing recorded. If
+    recording fails, nothing is recorded in what follows.
+phases
+    Where the time of a run goes: seconds of the process by phase, kernels and the share of the time in which
+    they run, operations begun by phase.
+processes
+    Tasks x replications by processes, one a core (aim: 16 x 5 runs under 60 s), and the share of that time in
+    which the card computes, as `nvidia-smi` has it.
+mps
+    The same through NVIDIA's Multi-Process Service, by which kernels of different processes run at the same
+    time; left out if it is not installed or does not start. The card's settings are not changed.
 
-Regrets are printed as runs end. The folder ``--out`` gets figures.json, regret.csv with a line for each run,
-and arms.npz with the arm of every round; ``--runs`` keeps whole runs as `pfnts run` would, and goes on from
-them. An interrupt, or a SIGTERM, ends the part under way and prints what there is.
+Regrets are printed as runs end. The folder ``--out`` gets figures.json, and for each of the last two parts
+regret.csv with a line for each run and arms.npz with the arm of every round; ``--runs`` keeps whole runs as
+`pfnts run` would, and goes on from them. An interrupt, or a SIGTERM, ends the part under way and prints what
+there is.
 """
 
 from __future__ import annotations
@@ -28,32 +35,42 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from operations import Counted, label_phases
 from torch.profiler import ProfilerActivity, profile
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from pfnts.backbones.embedded import asking, cache, growth, regressions, sequence
+from pfnts.backbones.embedded import cache, recorded
+from pfnts.backbones.embedded.backbone import EmbeddedBackbone
 from pfnts.environments.openml import SCENARIOS as OPENML
 from pfnts.experiments import Job, LocalEngine, PolicySpec, RunSpec, RunStore, plan, prepare, run, run_all
 from pfnts.reproduction.published import SYNTHETIC
 
 # What is kept on the CPU. Processes that are spawned read this file anew, and find what was chosen here.
-_ROWS, _REGRESSIONS = "BENCHMARK_ROWS_BELOW", "BENCHMARK_REGRESSIONS_BELOW"
-sequence.SHORT = int(os.environ.get(_ROWS, sequence.SHORT))
+_REGRESSIONS, _RECORDED = "BENCHMARK_REGRESSIONS_BELOW", "BENCHMARK_RECORDED_UP_TO"
 cache.SHORT = int(os.environ.get(_REGRESSIONS, cache.SHORT))
+recorded.MOST_TOKENS = int(os.environ.get(_RECORDED, recorded.MOST_TOKENS))
 
 
 class TimeIsUpError(Exception):
     """A part has had its share."""
+
+
+def _computes() -> bool:
+    """Whether a process that begins now can use the card."""
+    test = [sys.executable, "-c", "import torch; torch.ones(9, device='cuda').sum().item()"]
+    with suppress(subprocess.TimeoutExpired):
+        return subprocess.run(test, check=False, timeout=60, capture_output=True).returncode == 0
+    return False
 
 
 class Figures:
@@ -88,6 +105,9 @@ class Batch:
 
     def __init__(self, jobs: Sequence[Job], out: Path | None) -> None:
         self.jobs, self._out = jobs, out
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            (out / "regret.csv").write_text("task,replication,regret,seconds,ended\n")
         self.rounds = dict.fromkeys(jobs, 0)
         self.found: dict[RunSpec, Any] = {}
         self.seconds = self.cpu_seconds = 0.0
@@ -189,7 +209,7 @@ def multi_process_service() -> Iterator[bool]:
         try:
             started = subprocess.run([control, "-d"], check=False, timeout=20).returncode == 0
             try:
-                yield started
+                yield started and _computes()
             finally:
                 subprocess.run([control], input="quit\n", text=True, check=False, timeout=30)
         finally:
@@ -197,61 +217,61 @@ def multi_process_service() -> Iterator[bool]:
                 os.environ.pop(name, None)
 
 
-class Counted(TorchDispatchMode):
-    """Counts operations that compute something, by the phase they are begun in."""
-
-    _VIEWS = ("view", "slice", "select", "expand", "transpose", "squeeze", "split", "alias", "detach", "mT")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.operations, self.seconds, self._phases = Counter(), Counter(), ["everything else"]
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-        if not any(view in str(operation) for view in self._VIEWS):
-            self.operations[self._phases[-1]] += 1
-        return operation(*args, **(kwargs or {}))
-
-    def named(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """Count what the method begins under this name; a phase within another is taken out of that."""
-
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            begun = time.perf_counter()
-            self._phases.append(name)
-            try:
-                return method(*args, **kwargs)
-            finally:
-                spent = time.perf_counter() - begun
-                self._phases.pop()
-                self.seconds[name] += spent
-                self.seconds[self._phases[-1]] -= spent
-
-        return counted
-
-
-def phases(spec: RunSpec, options: argparse.Namespace) -> dict[str, str]:
-    """Operations begun, and seconds of this process, in each phase of a run."""
-    places = [
-        (regressions.Regressions, "extend", "regressions"),
-        (regressions.Regressions, "base_predictions", "regressions"),
-        (cache.View, "__init__", "columns"),
-        (growth, "_pass", "rows"),
-        (asking, "_pass", "queries"),
-    ]
-    before = [getattr(owner, name) for owner, name, _ in places]
-    counted, begun = Counted(), time.perf_counter()
+@contextmanager
+def nothing_recorded() -> Iterator[None]:
+    """Launch every kernel by itself in this process."""
+    before, recorded.MOST_TOKENS = recorded.MOST_TOKENS, 0
     try:
-        for (owner, name, phase), method in zip(places, before, strict=True):
-            setattr(owner, name, counted.named(method, phase))
-        with counted:
-            run(spec, data=options.data, device=options.device)
+        yield
     finally:
-        for (owner, name, _), method in zip(places, before, strict=True):
-            setattr(owner, name, method)
-    counted.seconds["everything else"] += time.perf_counter() - begun
-    return {
-        name: f"{count:,} operations {counted.seconds[name]:.2f} s"
-        for name, count in counted.operations.most_common()
-    }
+        recorded.MOST_TOKENS = before
+
+
+def compare_recorded(options: argparse.Namespace, figures: Figures) -> None:
+    """Largest difference of answers, and milliseconds of one, with and without passes that are recorded."""
+    rng, found = np.random.default_rng(0), []
+    X = rng.standard_normal((3000, 5))
+    y = X[:, 0] + rng.standard_normal(len(X))
+    for recording in (nullcontext(), nothing_recorded()):
+        with recording:
+            held = EmbeddedBackbone(device=options.device).sequence(X[:1500], y[:1500])
+            said, took = [], []
+            for size in range(1500, 3001, 60):
+                if size > held.size:
+                    held.append(X[held.size : size], y[held.size : size])
+                begun = time.perf_counter()
+                said.append(held.predict(X[: 10 + size % 50], sizes=[size]).means.ravel())
+                took.append(time.perf_counter() - begun)
+            found.append((np.concatenate(said), statistics.median(took)))
+    (means, seconds), (plain, plain_seconds) = found
+    figures.say(
+        "recorded passes",
+        difference=float(np.abs(means - plain).max()),
+        ms_a_question=1e3 * seconds,
+        ms_without=1e3 * plain_seconds,
+    )
+
+
+def phases(spec: RunSpec, options: argparse.Namespace, figures: Figures) -> None:
+    """Seconds of this process in each phase of a run, then the operations begun."""
+    counted = Counted()
+    label_phases(counted)
+    for what, mode in (("seconds", nullcontext()), ("operations", counted)):
+        if figures.left < 30:
+            return
+        counted.lap()
+        counted.seconds.clear()
+        counted.calls.clear()
+        with mode:
+            run(spec, data=options.data, device=options.device)
+        counted.lap()
+        found = counted.seconds if what == "seconds" else counted.operations
+        by_place = {on: sum(n for at, n in found.items() if at[0] == on) for on in ("cuda", "cpu")}
+        figures.say(f"{what} of {spec.steps} rounds", **{on: float(n) for on, n in by_place.items()})
+        figures.say(
+            f"{what} of {spec.steps} rounds by phase",
+            **{" / ".join(at): f"{n:,.4g} in {counted.calls[at]:,}" for at, n in found.most_common(25)},
+        )
 
 
 def kernels(spec: RunSpec, options: argparse.Namespace) -> dict[str, float]:
@@ -266,6 +286,8 @@ def kernels(spec: RunSpec, options: argparse.Namespace) -> dict[str, float]:
     assert profiler.profiler is not None
     # As the profiler has them: to make its tree of events of hundreds of thousands takes minutes.
     events = profiler.profiler.kineto_results.events()
+    on = torch.autograd.DeviceType.CUDA if card else torch.autograd.DeviceType.CPU
+    events = [e for e in events if e.device_type() == on]  # not the calls that launch them
     spans = sorted((e.start_ns(), e.start_ns() + e.duration_ns()) for e in events)
     computing, reached = 0.0, 0.0
     for start, end in spans:  # overlapping ones count once
@@ -285,17 +307,20 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the OpenML tables; without it, no such tasks")
     parser.add_argument("--out", type=Path, help="folder for the figures")
     parser.add_argument("--runs", type=Path, help="folder in which to keep whole runs")
-    for what, module in (("rows", sequence), ("regressions", cache)):
-        said = f"bases below which {what} stay on the CPU"
-        parser.add_argument(f"--{what}-below", type=int, default=module.SHORT, help=said)
-    parser.add_argument("--mps", action="store_true", help="try the Multi-Process Service as well")
+    parser.add_argument(
+        "--recorded-up-to", type=int, default=recorded.MOST_TOKENS, help="tokens of a pass; 0: none"
+    )
+    short = "bases below which regressions are made on the CPU"
+    parser.add_argument("--regressions-below", type=int, default=cache.SHORT, help=short)
+    parts = ("one", "phases", "processes", "mps")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=["one", "processes", "phases"])
     options = parser.parse_args()
-    sequence.SHORT, cache.SHORT = options.rows_below, options.regressions_below
-    os.environ |= {_ROWS: str(sequence.SHORT), _REGRESSIONS: str(cache.SHORT)}
+    cache.SHORT, recorded.MOST_TOKENS = options.regressions_below, options.recorded_up_to
+    settings = {_REGRESSIONS: cache.SHORT, _RECORDED: recorded.MOST_TOKENS}
+    os.environ |= {name: str(value) for name, value in settings.items()}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "regret.csv").write_text("task,replication,regret,seconds,ended\n")
     figures = Figures(options.seconds, options.out)
     with suppress(KeyboardInterrupt):
         measure(options, figures)
@@ -319,45 +344,60 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
         return prepare(specs, inputs=options.data, device=options.device)
 
     first = "friedman" if "friedman" in scenarios else scenarios[0]
-    for attempt in ("first", "second"):
-        alone = Batch(jobs([first], 1), None)
-        alone.make(workers=1, limit=figures.left / 8)
-        played = max(alone.share, 1e-9)
-        figures.say(f"one run of {first}, {attempt} time", seconds=alone.seconds / played, played=alone.share)
-
-    begun = time.perf_counter()
-    every = jobs(scenarios, options.replications)
-    figures.say("tables read", seconds=time.perf_counter() - begun)
-    batch, store = Batch(every, options.out), RunStore(options.runs) if options.runs else None
     cores = options.workers or os.cpu_count() or 1
+    alone: Batch | None = None
+    for part in options.parts:
+        if figures.left < 20:
+            figures.say(part, left_out="no time")
+        elif part == "one":
+            try:
+                compare_recorded(options, figures)
+            except RuntimeError as error:
+                figures.say("recording fails", error=str(error))
+                recorded.MOST_TOKENS = 0
+                os.environ[_RECORDED] = "0"
+            for attempt, how in {
+                "first time": nullcontext(),
+                "with nothing recorded": nothing_recorded(),
+                "once more": nullcontext(),
+            }.items():
+                alone = Batch(jobs([first], 1), None)
+                with how:
+                    alone.make(workers=1, limit=figures.left / 8)
+                seconds = alone.seconds / max(alone.share, 1e-9)
+                figures.say(f"one run of {first}, {attempt}", seconds=seconds, played=alone.share)
+        elif part == "phases":
+            [short] = jobs([first], 1, rounds=min(options.rounds, 4000))
+            figures.say(f"profile of {short.spec.steps} rounds", **kernels(short.spec, options))
+            phases(short.spec, options, figures)
+        else:
+            with multi_process_service() if part == "mps" else nullcontext(True) as there:
+                if not there:
+                    figures.say(part, left_out="not installed, or it does not start")
+                    continue
+                batch = Batch(jobs(scenarios, options.replications), options.out and options.out / part)
+                many(batch, cores, part, alone, options, figures)
+
+
+def many(
+    batch: Batch, cores: int, part: str, alone: Batch | None, options: argparse.Namespace, figures: Figures
+) -> None:
+    """Runs by processes, and what the card does meanwhile."""
+    store = RunStore(options.runs) if options.runs else None
+    what = f"{len(batch.jobs)} runs by {cores} processes" + (
+        ", multi-process service" if part == "mps" else ""
+    )
     with card_watched(options.device) as card:
         try:
-            batch.make(workers=cores, limit=figures.left - 15, store=store)
+            batch.make(workers=cores, limit=figures.left - 12, store=store)
         finally:
             equal = {}
-            for spec in alone.found.keys() & batch.found.keys():
+            for spec in (alone.found if alone else {}).keys() & batch.found.keys():
+                assert alone is not None
                 same = batch.found[spec].arms == alone.found[spec].arms
                 equal = {"decisions_of_the_single_run": float(same.mean())}
-            batch.tell(figures, f"{len(every)} runs by {cores} processes", **equal)
-    figures.say(f"the card during the {len(every)} runs", **card)
-
-    [short] = jobs([first], 1, rounds=min(options.rounds, 2000))
-    if figures.left > 40:
-        figures.say(f"profile of {short.spec.steps} rounds", **kernels(short.spec, options))
-    if figures.left > 40:
-        figures.say(f"operations of {short.spec.steps} rounds", **phases(short.spec, options))
-    if options.mps:
-        with multi_process_service() as there:
-            if not there or figures.left < 20 + 1.2 * batch.seconds:
-                figures.say("multi-process service", left_out="no time" if there else "not installed")
-                return
-            again = Batch(every, None)
-            with card_watched(options.device) as card:
-                try:
-                    again.make(workers=cores, limit=figures.left - 10)
-                finally:
-                    again.tell(figures, f"{len(every)} runs by {cores} processes, multi-process service")
-            figures.say("the card meanwhile", **card)
+            batch.tell(figures, what, **equal)
+    figures.say(f"the card meanwhile ({part})", **card)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def line(name: str, arms: int, *, rows: int, backbone: str, candidates: bool, re
         if arms > Features().shortlist:
             start = time.process_time()
             actions = policy._actions(asked.get("candidates"))
-            policy._models.shortlist(
+            policy._models.ridge_scores().shortlist(
                 context[None], actions, np.ones((1, arms), dtype=bool), size=32, costs=None
             )
             scoring.append(time.process_time() - start - encoding[-1])

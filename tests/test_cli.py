@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,12 @@ def test_info_names_version_policies_backbones_and_extras() -> None:
 
 
 def test_info_says_what_an_extra_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pfnts.cli.info._is_installed", lambda package: package != "matplotlib")
+    def without_matplotlib(package: str) -> str:
+        if package == "matplotlib":
+            raise PackageNotFoundError(package)
+        return "1.0"
+
+    monkeypatch.setattr("pfnts.cli.info.version", without_matplotlib)
     assert 'lacks matplotlib; pip install "pfnts[bench]"' in pfnts("info")
 
 

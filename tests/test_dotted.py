@@ -93,7 +93,7 @@ def forget() -> None:
 
     for name in [name for name in sys.modules if name.split(".")[0].startswith("own_")]:
         del sys.modules[name]
-    for cached in (dotted._digest, spec._load):
+    for cached in (dotted._digest, spec.loaded):
         cached.cache_clear()
 
 
@@ -191,7 +191,10 @@ def test_processes_find_the_modules_and_the_store_keeps_the_runs(found: Path) ->
     assert there == here
     assert len(here) == 2
     names = {path.name.rpartition("_")[0] for path in store.root.iterdir()}
-    assert names == {"own_scenario.COINS_own_policy.Sticky_0", "own_scenario.COINS_uniform_0"}
+    assert names == {
+        "own_scenario.COINS-own_policy.Sticky-favourite-1-replication-0",
+        "own_scenario.COINS-uniform-replication-0",
+    }
 
 
 def test_report_needs_no_modules(found: Path, monkeypatch: pytest.MonkeyPatch) -> None:

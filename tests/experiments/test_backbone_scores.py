@@ -9,8 +9,8 @@ from scipy.special import ndtri
 from pfnts.backbones import LinearBackbone
 from pfnts.environments import synthetic
 from pfnts.experiments import score_backbone
-from pfnts.experiments.backbone_scores import LEVELS, drift, planned, r2
-from pfnts.experiments.heldout_functions import FUNCTIONS
+from pfnts.experiments.backbone_scores import LEVELS, drift, planned
+from pfnts.experiments.heldout_functions import FUNCTIONS, r2
 from pfnts.experiments.real_tables import TABLES
 from pfnts.scores import crps
 

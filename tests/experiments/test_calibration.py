@@ -150,13 +150,13 @@ def test_listener_hears_of_every_replication() -> None:
 def test_backbone_is_handed_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, str]] = []
     monkeypatch.setattr(
-        calibration.known_backbones, "load", lambda name, **options: asked.append(options) or LinearBackbone()
+        "pfnts.backbones.load", lambda name, **options: asked.append(options) or LinearBackbone()
     )
-    calibration._loaded.cache_clear()
+    calibration.loaded.cache_clear()
     try:
         calibrate(backbones=["embedded"], bart=False, sizes=[16], replications=1, device="cpu:0")
     finally:
-        calibration._loaded.cache_clear()
+        calibration.loaded.cache_clear()
     assert {"device": "cpu:0"} in asked
 
 

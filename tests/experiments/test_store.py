@@ -275,7 +275,9 @@ def test_damaged_run_is_named_with_its_remedy_and_stops_no_report(
     for each in (done, job(replace(SPEC, replication=1))):
         store.save(each, trajectory)
     damage(store.folder(done))
-    with pytest.raises(CorruptRunError, match=r"friedman_uniform_0_\w+ must hold a finished run.*delete it"):
+    with pytest.raises(
+        CorruptRunError, match=r"friedman-uniform-replication-0_\w+ must hold a finished run.*delete it"
+    ):
         store.load(done)
     page = write_report(store.root, figures=False).read_text()
     assert f"Damaged and left out: {store.folder(done).name}. Delete them to run them anew." in page

@@ -91,15 +91,14 @@ def test_gaps_by_hand() -> None:
         "b": [np.array([1.5, 1.0]), np.array([0.5, 1.0])],
         "c": [np.array([0.0, 1.5]), np.array([0.0, 9.0])],
     }
-    found = {(gap.policy, gap.measure): gap for gap in gaps(curves, baselines=["b", "c"])}
+    found = {(gap.policy, gap.measure): gap for gap in gaps(curves)}
     assert found["a", "final"].baseline == "c"
     assert found["a", "final"].difference.value == pytest.approx(0.5)
     assert found["a", "final"].difference.replicates.tolist() == [-6.0]
     assert found["a", "area"].baseline == "b"
     assert found["a", "area"].difference.value == pytest.approx(1.0 - 1.25)
-    assert found["b", "final"].baseline == "c"
-    with pytest.raises(ValueError, match="baselines must be among"):
-        gaps(curves, baselines=["d"])
+    assert found["b", "final"].baseline == "a"
+    assert gaps({"a": curves["a"]}) == []
 
 
 def test_gap_uses_the_replicates_both_have() -> None:

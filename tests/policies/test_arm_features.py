@@ -72,7 +72,7 @@ def test_warm_up_is_pooled_and_bounded_whatever_the_number_of_arms(arms: int) ->
     ends = reasons.index("thompson")
     assert set(reasons[:ends]) == {"warmup"}
     assert "warmup" not in reasons[ends:]
-    assert 2 * (2 + 3) <= ends <= 1.5 * 2 * (2 + 3)  # two rows a column, up to the next refresh
+    assert ends == 2 * (2 + 3)  # two rows a column
 
 
 def test_warm_up_takes_any_eligible_arm_alike() -> None:

@@ -50,11 +50,11 @@ def agree(said: Any, counts: Any) -> None:
 
 @pytest.mark.parametrize("explore", [0.0, EXPLORE])
 @pytest.mark.parametrize("arms", [ARMS, None], ids=["arms", "candidates"])
-@pytest.mark.parametrize("eligible", [False, True])
-def test_propensities_are_the_frequencies(explore: float, arms: Any, eligible: bool) -> None:
+@pytest.mark.parametrize("eligible", [None, 16, 3], ids=["all", "some", "fewer than the shortlist has"])
+def test_propensities_are_the_frequencies(explore: float, arms: Any, eligible: int | None) -> None:
     policy, rng = taught(policy_of(explore=explore, arms=arms)), np.random.default_rng(2)
     candidates = None if arms else rng.random((ARMS, 3))
-    mask = rng.random(ARMS) < 0.4 if eligible else None
+    mask = None if eligible is None else rng.permutation(ARMS) < eligible
     counts = np.zeros(ARMS)
     for _ in range(400):
         decision, _ = policy.propose([0.3, 0.8], rng=rng, candidates=candidates, eligible=mask)
@@ -112,15 +112,16 @@ def test_batches_stretches_files_and_replays_decide_alike(identity: bool, tmp_pa
     loaded, played = PFNTS.load(tmp_path / "policy"), PFNTS.load(tmp_path / "policy")
     X = np.random.default_rng(4).random((20, 2))
     rewards = np.random.default_rng(5).normal(size=(20, ARMS))
+    in_turn, at_once = np.random.default_rng(6), np.random.default_rng(6)
+    for x, two in zip(X[:3], loaded.decide_batch(X[:3], rng=at_once), strict=True):
+        one, _ = policy.propose(x, rng=in_turn)
+        assert one.index == two.index
+        np.testing.assert_allclose(one.propensities, two.propensities, rtol=1e-9)
     by_one: list[Decision] = []
-    own = np.random.default_rng(6)
+    own, other = np.random.default_rng(6), np.random.default_rng(6)
     for x, paid in zip(X, rewards, strict=True):
         by_one.append(policy.decide(x, rng=own))
         policy.update(by_one[-1], reward=paid[by_one[-1].index])
-    other = np.random.default_rng(6)
-    batch = loaded.decide_batch(X[:3], rng=np.random.default_rng(6))
-    for one, two in zip(by_one, batch, strict=False):
-        np.testing.assert_allclose(one.propensities, two.propensities, rtol=1e-9)
     index: list[int] = []
     while len(index) < 20:
         chosen, _ = played.play(X[len(index) :], rewards[len(index) :], rng=other)

@@ -7,7 +7,7 @@ import pytest
 from pfnts import environments
 from pfnts.experiments import PolicySpec
 from pfnts.reproduction.published import REGRET
-from pfnts.reproduction.suites import CONTESTANTS, SLOW, SUITES
+from pfnts.reproduction.suites import CONTESTANTS, SLOW, SUITES, missing
 
 
 def test_tables_have_the_paper_s_size() -> None:
@@ -60,3 +60,35 @@ def test_first_look_is_500_rounds_twice() -> None:
     assert (quick.horizon, quick.replications) == (500, 2)
     assert quick.scenarios == ("friedman", "friedman-sparse-disjoint")
     assert SUITES["openml"].quick().scenarios == SUITES["openml"].scenarios
+
+
+def test_what_is_missing_is_said_suite_by_suite() -> None:
+    everything = {spec for suite in SUITES.values() for spec in suite.specs()}
+    assert missing(everything) == []
+    kept = {
+        spec
+        for spec in everything
+        if spec.scenario not in SUITES["context"].scenarios
+        if (spec.policy.name, spec.replication) != ("rf-ts", 4)
+        if spec.policy.name != "bf-ts"
+        if (spec.policy.name, spec.scenario, spec.replication) != ("ts", "openml-adult", 0)
+        if ("encoding", "joint") not in spec.policy.options
+    }
+    assert missing(kept) == [
+        "The paper's synthetic benchmarks, runs missing: bf-ts (all); rf-ts (1 on every task).",
+        "The paper's OpenML benchmarks, runs missing: bf-ts (all); rf-ts (1 on every task); ts (1 on adult).",
+        "Tasks on which the context matters: nothing yet.",
+        "PFN-TS by encoding, runs missing: pfn-ts(encoding=joint) (all).",
+        "PFN-TS by coupling, runs missing: pfn-ts(encoding=joint, estimator=subclt(coupled=true)) (all).",
+    ]
+
+
+def test_first_look_lacks_nothing_of_a_first_look() -> None:
+    assert missing({spec for suite in SUITES.values() for spec in suite.quick().specs()}) == []
+
+
+def test_no_variant_is_the_default_by_another_name() -> None:
+    """One that is would never be made: it has the key of the default, which is there."""
+    for suite in SUITES.values():
+        described = [(policy.name, str(policy.settings())) for policy in suite.policies]
+        assert len(set(described)) == len(described), suite.name

@@ -85,17 +85,17 @@ class ChangeWatch:
         self.suspected = sorted(row for row in suspected if row >= size - _LONGEST)
         return since
 
-    def compared(self, since: int, middle: int) -> NDArray[np.int64]:
-        """Rows to compare models at: from ``middle`` on, and as many spread over those before ``since``."""
-        after = [row for row in self._losses if row >= middle]
+    def compared(self, since: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows to compare models at: those of ``rows``, and as many spread over the ones before ``since``."""
+        after = [row for row in rows.tolist() if row in self._losses]
         before = [row for row in self._losses if row < since]
         spread = np.linspace(0, len(before) - 1, min(len(after), len(before))).astype(int)
         return np.array([*(before[place] for place in spread), *after], dtype=np.int64)
 
     def shows(self, since: int, rows: NDArray[np.int64], losses: Array) -> bool:
-        """Whether the losses (n,) of a model of the first rows since then show that the world has changed.
+        """Whether the losses (n,) of models of the rows since then show that the world has changed.
 
-        It predicts the later rows better than the old model did, by more than chance, and most rows before
+        They predict these rows better than the old model did, by more than chance, and most rows before
         the change worse. The former alone says little: where prizes are rare, a model that has seen none does
         better in most rows, old or new.
         """

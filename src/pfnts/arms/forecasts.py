@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,18 +33,19 @@ class Forecast:
 
 
 def scored(
-    forecasts: Iterable[Forecast], model_of: Callable[[Forecast], ArmHistory], backbone: Backbone
-) -> list[tuple[list[Forecast], Array]]:
-    """CRPS (m,) of forecasts, those of one model and size together; all from one call of the backbone."""
-    groups: dict[tuple[ArmHistory, int], list[Forecast]] = {}
-    for forecast in forecasts:
-        groups.setdefault((model_of(forecast), forecast.size), []).append(forecast)
+    forecasts: Sequence[Forecast], model_of: Callable[[Forecast], ArmHistory], backbone: Backbone
+) -> Array:
+    """CRPS (m,) of forecasts, all from one call of the backbone; those of one model and size together."""
+    groups: dict[tuple[ArmHistory, int], list[int]] = {}
+    for place, forecast in enumerate(forecasts):
+        groups.setdefault((model_of(forecast), forecast.size), []).append(place)
+    rows, rewards = [f.row for f in forecasts], np.array([f.reward for f in forecasts])
     questions = [
-        Question(model.sequence, np.stack([f.row for f in group]), (size,), _LEVELS)  # type: ignore[arg-type]
-        for (model, size), group in groups.items()
+        Question(model.sequence, np.stack([rows[place] for place in places]), (size,), _LEVELS)  # type: ignore[arg-type]
+        for (model, size), places in groups.items()
     ]
+    losses = np.empty(len(forecasts))
     answers = backbone.predict(questions) if questions else []
-    return [
-        (group, crps(np.array(_LEVELS), answer.quantiles, np.array([f.reward for f in group])))
-        for group, answer in zip(groups.values(), answers, strict=True)
-    ]
+    for places, answer in zip(groups.values(), answers, strict=True):
+        losses[places] = crps(np.array(_LEVELS), answer.quantiles, rewards[places])
+    return losses

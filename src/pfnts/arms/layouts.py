@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pfnts.contexts import Schema
 
 Matrix = NDArray[np.float64]
-_ROWS_PER_COLUMN, _MOST_WARMUP = 2, 64
+_ROWS_PER_COLUMN, _MOST_WARMUP, _MOST_INTERACTIONS = 2, 64, 64
 
 
 @runtime_checkable
@@ -140,6 +140,9 @@ class Features:
     explore
         Share of the decisions among more arms than that in which an arm is drawn uniformly, so that none
         is starved by a poor shortlist.
+    interactions
+        Whether products of context and features join the columns when the warm-up is over, as long as there
+        are no more than 64.
     schema
         What the columns of features are; inferred from those of the first arms when not given.
 
@@ -152,6 +155,7 @@ class Features:
     identity: bool = False
     shortlist: int = 32
     explore: float = 0.01
+    interactions: bool = True
     schema: Schema | None = None
     name: ClassVar[str] = "features"
     shared: ClassVar[bool] = True
@@ -180,3 +184,7 @@ class Features:
     def pooled_warmup(self, width: int, *, warmup: int) -> int:
         """Rows of the sequence without which all arms are cold, where a row has ``width`` floats."""
         return max(warmup, min(_ROWS_PER_COLUMN * width, _MOST_WARMUP))
+
+    def interacts(self, width: int, n_features: int) -> bool:
+        """Whether there are interactions of ``width`` columns of contexts with ``n_features`` of arms."""
+        return self.interactions and 0 < width * n_features <= _MOST_INTERACTIONS

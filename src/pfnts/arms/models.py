@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -12,11 +11,12 @@ from numpy.typing import NDArray
 
 from pfnts.arms.changes import ALL_SCORED, EVERY, Change, ChangeWatch
 from pfnts.arms.forecasts import Forecast, scored
+from pfnts.arms.interactions import Interactions, Scaling
 from pfnts.arms.memory import MEMORY, Memory
 from pfnts.arms.schedule import FIRST_POSTERIOR, last_refresh
 from pfnts.arms.selectors import LayoutSelector
 from pfnts.arms.sequences import ArmHistory
-from pfnts.arms.shortlist import RidgeScores, largest
+from pfnts.arms.shortlist import RidgeScores
 from pfnts.backbones.base import Backbone, Question
 from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator
@@ -72,8 +72,9 @@ class ArmModels:
         """Floats in a context and in the features of an arm."""
         self._warmup, self._memory = warmup, memory
         self._candidates = selector.candidates(n_arms)
-        # Rows of each layout's sequences for contexts with features (n, P + A) and arm numbers (n,).
-        self._rows_of = [partial(layout.features, n_arms=n_arms) for layout in self._candidates]
+        by_features = self._candidates[0].by_features
+        self._pooled_warmup = by_features.pooled_warmup(width, warmup=warmup) if by_features else None
+        self._interactions: Interactions | None = None
         self._forecasts: list[Forecast] = []
         self._begin(0)
         self.size = 0
@@ -99,7 +100,7 @@ class ArmModels:
         X, arms = history.rows[new], history.arms[new]
         features: dict[int, Array] = {}
         for i, arm in enumerate(arms.tolist()):
-            features |= {p: self._rows_of[p](X, arms) for p in self._grown if p not in features}
+            features |= {p: self._told(p, X, arms) for p in self._grown if p not in features}
             reward = float(history.rewards[self.size])
             if (self._selector.compares and self._switches) or self._watched():
                 self._forecast({place: features[place][i] for place in self._grown}, arm, reward)
@@ -121,6 +122,9 @@ class ArmModels:
                 self._cut = self._memory.next_cut(self.size)
                 kept = self._memory.kept(self.size)
                 self._restart(history, kept[kept >= self._since])
+            if self.size == self._pooled_warmup and self._interactions is None:
+                self._end_warmup(history)
+                features.clear()  # rows may have more columns from now on
 
     def prepare(self) -> None:
         """Do now what questions to come would have to wait for."""
@@ -179,7 +183,7 @@ class ArmModels:
         contexts = np.broadcast_to(X, (*places.shape, X.shape[1]))
         rows = np.concatenate([contexts, arms.features[places]], axis=2).reshape(places.size, -1)
         numbers = np.array(arms.numbers, dtype=np.int64)[places.ravel()]
-        queries = self._rows_of[self._active](rows, numbers)
+        queries = self._told(self._active, rows, numbers)
         models = [self.answering[arm] for arm in numbers[::q].tolist()]
         parts = [slice(start, start + q) for start in range(0, len(rows), q)]
         questions = []
@@ -199,25 +203,8 @@ class ArmModels:
             for model in models
         ]
 
-    def shortlist(
-        self, X: Array, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, costs: Array | None
-    ) -> _Numbers:
-        """Positions (q, size) of the arms with the largest upper quantiles at contexts ``X`` (q, P).
-
-        They follow from the rows that the posterior rests on, the context and the arms: nothing is drawn.
-        ``costs`` (K,) is deducted from the mean reward of each arm.
-        """
-        costs = np.zeros(len(arms)) if costs is None else costs
-        fit, numbers = self._fit(), np.asarray(arms.numbers, dtype=np.int64)
-        return np.stack(
-            [
-                largest(fit.upper(arms.rows(x[None]), numbers) - costs, allowed, size)
-                for x, allowed in zip(X, eligible, strict=True)
-            ]
-        )
-
-    def _fit(self) -> RidgeScores:
-        """The ridge regression on the rows that the posterior rests on."""
+    def ridge_scores(self) -> RidgeScores:
+        """A ridge regression on the rows that the posterior rests on."""
         version, history = self.version(0), self._history
         assert history is not None
         if self._scores is None or self._scores[0] != version:
@@ -283,14 +270,14 @@ class ArmModels:
     def _score(self) -> None:
         """Add the CRPS of the rewards noted; the watch is told that of the layout that answers."""
         waiting, self._forecasts = self._forecasts, []
+        losses = scored(waiting, lambda f: self._grown[f.layout][f.arm], self._backbone)
         seen: list[tuple[int, float]] = []
-        for group, losses in scored(waiting, lambda f: self._grown[f.layout][f.arm], self._backbone):
-            layout = group[0].layout
-            self.totals[layout] += float(losses.sum())
-            if layout == self._active:
-                seen += zip([forecast.number for forecast in group], losses.tolist(), strict=True)
+        for forecast, loss in zip(waiting, losses.tolist(), strict=True):
+            self.totals[forecast.layout] += loss
+            if forecast.layout == self._active:
+                seen.append((forecast.number, loss))
         if self._watch is not None and seen:
-            self._watch.add(*map(np.array, zip(*sorted(seen), strict=True)))
+            self._watch.add(*map(np.array, zip(*seen, strict=True)))
 
     def _watched(self) -> bool:
         """Whether the detector is told of the next row."""
@@ -311,25 +298,32 @@ class ArmModels:
                 return
 
     def _changed(self, watch: ChangeWatch, since: int, history: History) -> bool:
-        """Whether a model of the first half of the rows since then shows that the world has changed."""
+        """Whether models of the rows since then show that the world has changed.
+
+        Each is told one half of them and predicts the other, and as many rows from before.
+        """
         middle = (since + self.size) // 2
-        alone = self._grow(self._active, history, np.arange(since, middle))
-        for model in dict.fromkeys(alone):
-            model.refresh(history.rewards[since:middle])
-        rows = watch.compared(since, middle)
-        rows = rows[[alone[arm].version > 0 for arm in history.arms[rows].tolist()]]
-        if not len(rows):
-            return False
-        arms, rewards = history.arms[rows].tolist(), history.rewards[rows].tolist()
-        features = self._rows_of[self._active](history.rows[rows], history.arms[rows])
-        forecasts = [
-            Forecast(self._active, i, arm, alone[arm].version, features[i], rewards[i])
-            for i, arm in enumerate(arms)
+        halves = np.arange(since, middle), np.arange(middle, self.size)
+        found = [
+            self._losses(told, watch.compared(since, others), history)
+            for told, others in (halves, halves[::-1])
         ]
-        losses = np.empty(len(rows))
-        for group, found in scored(forecasts, lambda f: alone[f.arm], self._backbone):
-            losses[[forecast.number for forecast in group]] = found
+        rows, losses = map(np.concatenate, zip(*found, strict=True))
         return watch.shows(since, rows, losses)
+
+    def _losses(self, told: _Numbers, rows: _Numbers, history: History) -> tuple[_Numbers, Array]:
+        """CRPS of rows under a model of other rows alone; without the rows of arms that it cannot predict."""
+        alone = self._grow(self._active, history, told)
+        for model in dict.fromkeys(alone):
+            model.refresh(history.rewards[told])
+        rows = rows[[alone[arm].version > 0 for arm in history.arms[rows].tolist()]]
+        arms, rewards = history.arms[rows], history.rewards[rows].tolist()
+        features = self._told(self._active, history.rows[rows], arms)
+        forecasts = [
+            Forecast(self._active, row, arm, alone[arm].version, features[i], rewards[i])
+            for i, (row, arm) in enumerate(zip(rows.tolist(), arms.tolist(), strict=True))
+        ]
+        return rows, scored(forecasts, lambda f: alone[f.arm], self._backbone)
 
     def _begin_anew(self, watch: ChangeWatch, history: History, since: int) -> None:
         """Forget the rows before ``since`` and take in the others as if they were the first."""
@@ -352,6 +346,21 @@ class ArmModels:
         self.answering = self._grown[self._active]
         self._refresh_all(history.rewards[rows])
 
+    def _end_warmup(self, history: History) -> None:
+        """Let the products of context and features join the columns, and refresh: all arms are warm now.
+
+        Products are scaled by the rows of the warm-up, whose arms were drawn at random, once and for all.
+        """
+        by_features, width = self.layout.by_features, history.contexts.shape[1]
+        if by_features is not None and by_features.interacts(width, self.width - width):
+            self._interactions = Interactions(Scaling.of(history.rows[: self.size]), width)
+        self._restart(history, self._rows())
+
+    def _told(self, place: int, X: Array, arms: _Numbers) -> Array:
+        """Rows of a layout's sequences for contexts with features (n, P + A) and arm numbers (n,)."""
+        rows = self._candidates[place].features(X, arms, n_arms=self.n_arms)
+        return rows if self._interactions is None else np.concatenate([rows, self._interactions(X)], axis=1)
+
     def _refresh_all(self, so_far: Array) -> None:
         """Refresh all sequences; ``so_far`` are the rewards of all arms."""
         for model in dict.fromkeys(model for grown in self._grown.values() for model in grown):
@@ -361,7 +370,7 @@ class ArmModels:
         """Sequences of a layout that hold some rows."""
         grown = self._start(place)
         arms, rewards = history.arms[rows], history.rewards[rows]
-        features = self._rows_of[place](history.rows[rows], arms)
+        features = self._told(place, history.rows[rows], arms)
         for i, arm in enumerate(arms.tolist()):
             if grown[arm].add(features[i], arm, float(rewards[i])):
                 grown[arm].refresh(rewards[: i + 1])

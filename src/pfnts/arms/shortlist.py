@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.arms.interactions import Scaling
+from pfnts.events import ActionSet
+
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -26,10 +29,8 @@ class RidgeScores:
     all arms of a decision alike. Of more than 128, those are taken that correlate most with the rewards.
     """
 
-    centre: Vector
-    """(W,) means of the columns."""
-    scale: Vector
-    """(W,) their standard deviations; 1 where a column is constant."""
+    scaling: Scaling
+    """Of the W columns."""
     products: Numbers
     """(2, p) columns that are multiplied."""
     inverse: Matrix
@@ -68,12 +69,8 @@ class RidgeScores:
         >>> int(fit.upper(np.array([[2.0, -1.0], [2.0, 3.0]]), np.zeros(2, dtype=int)).argmax())
         1
         """
-        with np.errstate(invalid="ignore"):
-            seen = np.maximum((~np.isnan(X)).sum(axis=0), 1)
-            centre = np.nansum(X, axis=0) / seen
-            scale = np.sqrt(np.nansum((X - centre) ** 2, axis=0) / seen)
-        scale = np.where(scale > 0, scale, 1.0)
-        Z = _standardised(X, centre, scale)
+        scaling = Scaling.of(X)
+        Z = scaling(X)
         spread = float(rewards.std()) or 1.0
         y = (rewards - rewards.mean()) / spread
         products = _products(Z, y, width=width)
@@ -87,8 +84,7 @@ class RidgeScores:
             for weights in (None, residuals[known])
         )
         return cls(
-            centre=centre,
-            scale=scale,
+            scaling=scaling,
             products=products,
             inverse=np.asarray(inverse, dtype=np.float64),
             coefficients=np.asarray(coefficients, dtype=np.float64),
@@ -99,9 +95,22 @@ class RidgeScores:
             rows=rows.astype(np.float64),
         )
 
+    def shortlist(
+        self, X: Matrix, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, costs: Vector | None
+    ) -> Numbers:
+        """Positions (q, size), ascending, of the eligible arms with the largest upper quantiles at ``X``.
+
+        They follow from the fit, the contexts and the arms: nothing is drawn, and of equal ones the first is
+        taken. ``costs`` (K,) is deducted from the mean reward of each arm.
+        """
+        numbers = np.asarray(arms.numbers, dtype=np.int64)
+        upper = np.stack([self.upper(arms.rows(x[None]), numbers) for x in X])
+        scores = np.where(eligible, upper if costs is None else upper - costs, -np.inf)
+        return np.sort(np.argsort(-scores, axis=1, kind="stable")[:, :size], axis=1)
+
     def upper(self, X: Matrix, arms: Numbers) -> Vector:
         """Upper quantile (m,) of the mean reward at rows (m, W): a standard deviation above its mean."""
-        design = _design(_standardised(X, self.centre, self.scale), self.products)
+        design = _design(self.scaling(X), self.products)
         mean = design @ self.coefficients
         variance = np.maximum(((design @ self.inverse) * design).sum(axis=1), 0.0)
         if len(self.effects):
@@ -111,23 +120,6 @@ class RidgeScores:
             variance = variance + 1 / (np.where(known, self.rows[place], 0.0) + _ARM_ROWS)
         upper: Vector = self.level + self.spread * (mean + np.sqrt(self.noise * variance))
         return upper
-
-
-def largest(scores: Vector, eligible: NDArray[np.bool_], size: int) -> Numbers:
-    """Positions (size,), ascending, of the largest eligible scores (K,); of equal ones the first.
-
-    Examples
-    --------
-    >>> largest(np.array([0.3, 0.9, 0.5]), np.array([True, True, False]), 2)
-    array([0, 1])
-    """
-    order = np.argsort(-np.where(eligible, scores, -np.inf), kind="stable")
-    return np.sort(order[:size])
-
-
-def _standardised(X: Matrix, centre: Vector, scale: Vector) -> Matrix:
-    Z: Matrix = np.clip((X - centre) / scale, -10.0, 10.0)
-    return np.where(np.isnan(Z), 0.0, Z)
 
 
 def _products(Z: Matrix, y: Vector, *, width: int) -> Numbers:

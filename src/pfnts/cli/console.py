@@ -55,13 +55,7 @@ def say(text: str, *, style: str = "") -> None:
 
 
 def whole_numbers(text: str) -> list[int]:
-    """Read --sizes.
-
-    Examples
-    --------
-    >>> whole_numbers("16,64")
-    [16, 64]
-    """
+    """Read --sizes."""
     try:
         return [int(number) for number in text.split(",")]
     except ValueError:

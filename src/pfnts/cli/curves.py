@@ -21,18 +21,9 @@ _MARGIN = 7
 
 
 def draw(curves: Mapping[str, Points], *, x_end: float, width: int, height: int) -> Text:
-    """Draw curves that begin at (0, 0), on so many columns and rows.
+    """Draw curves that begin at (0, 0), on so many columns and rows without names and numbers.
 
     Each curve is named where it ends. Those given first lie above the others.
-
-    Parameters
-    ----------
-    curves
-        A name and points for each.
-    x_end
-        Where the horizontal axis ends.
-    width, height
-        Columns and rows of the drawing, without names and numbers.
 
     Examples
     --------

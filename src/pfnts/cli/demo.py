@@ -14,7 +14,7 @@ from rich.text import Text
 from pfnts.cli.console import plain_errors, say, terminal
 from pfnts.cli.curves import draw
 from pfnts.environments import Scenario, describe
-from pfnts.experiments import Job, PolicySpec, Run, plan, prepare, regret_curves, run_all
+from pfnts.experiments import Job, PolicySpec, plan, prepare, regret_curves, run_all
 from pfnts.experiments.jobs import Spec
 
 SCENARIO = "friedman-disjoint"
@@ -48,10 +48,13 @@ def demo(
         contestants = [*map(PolicySpec, RIVALS), PolicySpec.of("pfn-ts", backbone=backbone)]
         specs = plan(scenarios=[scenario], policies=contestants, horizon=horizon, replications=1, seed=seed)
         curves = _GrowingCurves({spec: name(spec.policy) for spec in reversed(specs)}, horizon)
-        with Live(curves, console=terminal, refresh_per_second=8) if terminal.is_terminal else curves:
+        with Live(curves, console=terminal, refresh_per_second=8):
             runs = list(run_all(prepare(specs), listener=curves.hear))
         say("\n" + saved({curves.names[run.spec]: run.result.total_regret for run in runs}, horizon))
-        _draw_picture(runs, out)
+        try:
+            say(f"The curves as a picture: {regret_curves(runs, out)}")
+        except ImportError:
+            say('For the curves as a picture: pip install "pfnts[bench]"')
     say(
         "One run on one problem proves little. Another problem: pfnts demo --scenario steps (pfnts scenarios "
         "lists them all). Other luck: pfnts demo --seed 1.\n"
@@ -110,7 +113,7 @@ def saved(lost: dict[str, float], horizon: int) -> str:
 
 
 class _GrowingCurves:
-    """What has been heard of each run; drawn again and again in a terminal, elsewhere once at the end."""
+    """What has been heard of each run; drawn again and again in a terminal, elsewhere at the end."""
 
     def __init__(self, names: Mapping[Spec, str], horizon: int) -> None:
         self.names = names
@@ -127,16 +130,3 @@ class _GrowingCurves:
             draw(self._points, x_end=self._horizon, width=width, height=_ROWS),
             Text(f"{'rounds':>{width + 9}}", style="dim"),
         )
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, *_: object) -> None:
-        terminal.print(self)
-
-
-def _draw_picture(runs: list[Run], out: Path) -> None:
-    try:
-        say(f"The curves as a picture: {regret_curves(runs, out)}")
-    except ImportError:
-        say('For the curves as a picture: pip install "pfnts[bench]"')

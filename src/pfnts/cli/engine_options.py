@@ -35,13 +35,7 @@ Data = Annotated[
 
 
 def chosen_engine(name: str, *, workers: int | None, address: str | None, device: str) -> Engine:
-    """Make the engine, and check the device where it is this machine's.
-
-    Examples
-    --------
-    >>> chosen_engine("local", workers=2, address=None, device="cpu")
-    <pfnts.experiments.engines.local.LocalEngine object at ...>
-    """
+    """Make the engine, and check the device where it is this machine's."""
     if name not in ("local", "ray"):
         raise ValueError(f"--engine must be local or ray, got {name!r}")
     if address is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -22,7 +21,13 @@ from pfnts.experiments.heldout_functions import FUNCTIONS
 from pfnts.experiments.real_tables import TABLES
 from pfnts.experiments.report.tables import Table, csv_text, markdown
 
-HEADINGS = ("n", "R2", "±", "ref.", "CRPS", "least", "90 %", "95 % mean", "level", "shape", "s")
+COLUMNS = {
+    "function": ("function", ""), "size": ("n", ""), "r2": ("R2", ".3f"), "r2_error": ("±", ".3f"),
+    "reference": ("ref.", ".3f"), "crps": ("CRPS", ".3f"), "least_crps": ("least", ".3f"),
+    "coverage": ("90 %", ".2f"), "mean_coverage": ("95 % mean", ".3f"), "level_drift": ("level", "+.2f"),
+    "shape_drift": ("shape", "+.2f"), "seconds": ("s", ".2f"),
+}  # fmt: skip
+"""Of a score: its heading and its digits."""
 NOTES = (
     "R2: share of the latent mean's variance that is explained, averaged over draws; ±: its standard error.",
     "ref.: R2 of ridge with the right prior on linear-10, of TabPFN v2 on friedman1-10 at n = 200, of the "
@@ -88,16 +93,18 @@ def evaluate_backbone(
         say(note, style="dim")
     if out is not None:
         with plain_errors(OSError):
-            names = [field.name for field in fields(BackboneScore)]
-            listed = [[getattr(row, each) for each in names] for row in scores]
-            write_file(out.with_name(f"{out.name}.csv"), csv_text(names, listed, digits=6))
+            numbers = csv_text(map(vars, scores), [field.name for field in fields(BackboneScore)], digits=6)
+            write_file(out.with_name(f"{out.name}.csv"), numbers)
             write_file(out.with_name(f"{out.name}.md"), score_markdown(table))
         say(f"Written to {out}.csv and {out}.md.")
 
 
 def score_table(scores: Sequence[BackboneScore], *, title: str) -> Table:
-    """A row for each function and size."""
-    return Table.of(title, ("function", *HEADINGS), [(row.function, *_cells(row)) for row in scores])
+    """A row for each function and size; nothing for what is unknown."""
+    listed = [[(getattr(row, name), digits) for name, (_, digits) in COLUMNS.items()] for row in scores]
+    # Only NaN is unlike itself.
+    rows = [["" if x is None or x != x else f"{x:{digits}}" for x, digits in row] for row in listed]
+    return Table.of(title, tuple(heading for heading, _ in COLUMNS.values()), rows)
 
 
 def score_markdown(table: Table) -> str:
@@ -106,22 +113,6 @@ def score_markdown(table: Table) -> str:
     functions = dict.fromkeys(row[0].text for row in table.rows)
     about = [f"- {name}: {known[name].description}" for name in functions]
     return "\n".join([markdown(table), *(f"{note}\n" for note in NOTES), *about, ""])
-
-
-def _cells(row: BackboneScore) -> list[str]:
-    return [
-        str(row.size),
-        f"{row.r2:.3f}",
-        "" if math.isnan(row.r2_error) else f"{row.r2_error:.3f}",
-        "" if row.reference is None else f"{row.reference:.3f}",
-        f"{row.crps:.3f}",
-        "" if math.isnan(row.least_crps) else f"{row.least_crps:.3f}",
-        f"{row.coverage:.2f}",
-        "" if math.isnan(row.mean_coverage) else f"{row.mean_coverage:.3f}",
-        f"{row.level_drift:+.2f}",
-        f"{row.shape_drift:+.2f}",
-        f"{row.seconds:.2f}",
-    ]
 
 
 def _scored_with_bar(

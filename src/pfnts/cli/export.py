@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pfnts.cli.console import plain_errors, say
-from pfnts.cli.serve import Data, Database
+from pfnts.cli.serve import Data, Database, opened
 
 
 def export(
@@ -28,12 +28,10 @@ def export(
     with plain_errors(ValueError, ImportError, OSError, RuntimeError):
         from pfnts.service import export as exports
         from pfnts.service.live import LiveExperiment
-        from pfnts.service.store import open_store
 
         if group not in ("policy", "holdout", "baseline", "all"):
             raise ValueError(f"--group must be policy, holdout, baseline or all, got {group!r}")
-        store = open_store(data, database, serving=False, create=False)
-        try:
+        with opened(data, database) as store:
             known = store.experiments()
             if experiment not in known:
                 raise ValueError(f"experiment must be one of {list(known)}, got {experiment!r}")
@@ -43,7 +41,5 @@ def export(
             else:
                 with path.open("w", encoding="utf-8", newline="") as file:
                     file.writelines(exports.csv_lines(store, state, group=group))  # type: ignore[arg-type]
-        finally:
-            store.close()
     say(f"Written to {path}. Evaluate policies on it with:")
     say(exports.command(state, str(path)))

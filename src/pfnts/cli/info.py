@@ -50,27 +50,14 @@ def availability(backbone: str) -> str:
 
 
 def extras() -> dict[str, list[str]]:
-    """List what is missing for each extra of the installed package.
-
-    Examples
-    --------
-    >>> "bench" in extras()
-    True
-    """
+    """List what is missing for each extra of the installed package."""
     missing: dict[str, list[str]] = {}
     for requirement in requires("pfnts") or []:
-        extra = re.search(r"""extra == ["']([\w-]+)["']""", requirement)
-        name = re.match(r"[\w.-]+", requirement)
-        if extra and name:
-            absent = missing.setdefault(extra[1], [])
-            if not _is_installed(name[0]):
-                absent.append(name[0])
+        if found := re.match(r"""([\w.-]+).*extra == ["']([\w-]+)["']""", requirement):
+            package, extra = found.groups()
+            absent = missing.setdefault(extra, [])
+            try:
+                version(package)
+            except PackageNotFoundError:
+                absent.append(package)
     return missing
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        version(package)
-    except PackageNotFoundError:
-        return False
-    return True

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from pfnts.cli.console import plain_errors, say, terminal
-from pfnts.cli.serve import Data, Database
-
-if TYPE_CHECKING:
-    from pfnts.service.store import Store
+from pfnts.cli.serve import Data, Database, opened
 
 keys = typer.Typer(no_args_is_help=True, help="Manage the keys of the decision service.")
 
@@ -33,22 +30,17 @@ def add(
         from pfnts.service.keys import new_key
 
         text, key = new_key(name, role, experiment=experiment, time=time.time())  # type: ignore[arg-type]
-        store = _opened(data, database, create=True)
-        store.add_key(key)
-        store.close()
+        with opened(data, database, create=True) as store:
+            store.add_key(key)
     typer.echo(text)
 
 
 @keys.command("list")
 def show(data: Data = Path("pfnts-data"), database: Database = None) -> None:
     """List all keys, revoked ones included."""
-    with plain_errors(ValueError, ImportError, RuntimeError):
-        store = _opened(data, database)
+    with plain_errors(ValueError, ImportError, RuntimeError), opened(data, database) as store:
         found = store.keys()
-        store.close()
-    table = Table()
-    for heading in ("id", "name", "role", "experiment", "made", "revoked"):
-        table.add_column(heading)
+    table = Table("id", "name", "role", "experiment", "made", "revoked")
     for key in found:
         table.add_row(
             key.id, key.name, key.role, key.experiment or "all", _day(key.created), _day(key.revoked)
@@ -64,18 +56,11 @@ def revoke(
 ) -> None:
     """Revoke a key. Running services stop accepting it within a second."""
     with plain_errors(ValueError, ImportError, RuntimeError):
-        store = _opened(data, database)
-        known = store.revoke_key(id, time.time())
-        store.close()
+        with opened(data, database) as store:
+            known = store.revoke_key(id, time.time())
         if not known:
             raise ValueError(f"id must be that of a valid key, got {id!r}; see pfnts keys list")
     say(f"Revoked {id}.")
-
-
-def _opened(data: Path, database: str | None, *, create: bool = False) -> Store:
-    from pfnts.service.store import open_store
-
-    return open_store(data, database, serving=False, create=create)
 
 
 def _day(moment: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 import typer
@@ -155,12 +155,9 @@ def parse_propensity(text: str) -> str | dict[str, float | str]:
 
 def identity_of(text: str) -> Identity | None:
     """Read --identity; None leaves it to the policy."""
-    if text == "auto":
-        return None
-    for known in get_args(Identity):
-        if text == known:
-            return known  # type: ignore[no-any-return]
-    raise ValueError(f"--identity must be auto, {', '.join(get_args(Identity))}; got {text!r}")
+    if text not in ("auto", *get_args(Identity)):
+        raise ValueError(f"--identity must be auto, {', '.join(get_args(Identity))}; got {text!r}")
+    return None if text == "auto" else cast(Identity, text)
 
 
 def counts(specs: Sequence[PolicySpec], replicates: int, fewer: Sequence[str]) -> dict[PolicySpec, int]:

@@ -185,7 +185,7 @@ def write_log(log: Sequence[dict[str, Any]], path: Path, *, sizes: Sequence[int]
         heldout = _heldout(row)
         scores = {f"{name} at {n}": x for name in heldout for n, x in zip(sizes, heldout[name], strict=True)}
         flat.append({key: value for key, value in row.items() if key not in heldout} | scores)
-    write_file(path, csv_text(list(flat[0]), [[row.get(name) for name in flat[0]] for row in flat], digits=9))
+    write_file(path, csv_text(flat, list(flat[0]), digits=9))
 
 
 def _heldout(row: dict[str, Any]) -> dict[str, list[float]]:

@@ -11,13 +11,13 @@ from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, cover
 from pfnts.cli.console import leave_with_failures, plain_errors, say, stoppable
 from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
-from pfnts.cli.tables import obtainable
+from pfnts.cli.run import obtainable
 from pfnts.experiments import RunStore, prepare
 from pfnts.experiments.calibration import SIZES, plan_coverage
 from pfnts.experiments.replays import values
 from pfnts.experiments.report import write_report
 from pfnts.ope import Log, read_drinkless
-from pfnts.reproduction.drinkless import CONTESTANTS, shown_trial, trial_plan
+from pfnts.reproduction.drinkless import CONTESTANTS, QUICK_PEOPLE, trial_plan
 from pfnts.reproduction.paper import PAPER, Paper
 from pfnts.reproduction.results import write_results
 from pfnts.reproduction.targets import TARGETS, reproduction
@@ -114,7 +114,7 @@ def reproduce(
 def _trial(data: Path | None, *, quick: bool, said: bool) -> Log | None:
     """The Drink Less trial, if its file is at hand; else, where it was asked for, a note."""
     try:
-        return shown_trial(read_drinkless(data), quick=quick)
+        return read_drinkless(data).first(QUICK_PEOPLE) if quick else read_drinkless(data)
     except (ValueError, OSError) as error:
         if said:
             say(f"Note: the Drink Less trial is left out: {error}", style="yellow")

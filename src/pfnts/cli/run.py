@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pfnts import environments
-from pfnts.cli.console import leave_with_failures, plain_errors, plain_warnings, regret_table, show, stoppable
+from pfnts.cli.console import (
+    leave_with_failures,
+    plain_errors,
+    plain_warnings,
+    regret_table,
+    say,
+    show,
+    stoppable,
+)
 from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
-from pfnts.cli.tables import obtainable
+from pfnts.environments import MissingDatasetError
 from pfnts.events import Label
-from pfnts.experiments import PolicySpec, RunStore, UnknownOptionError, plan, summarize
+from pfnts.experiments import Job, PolicySpec, RunSpec, RunStore, UnknownOptionError, job, plan, summarize
 from pfnts.experiments.scenarios import table_scenario
 
 
@@ -83,6 +92,23 @@ def run(
     leave_with_failures(failures)
 
 
+def obtainable(specs: Sequence[RunSpec], *, data: Path | None, device: str) -> list[Job]:
+    """Work out the jobs but for those that need a missing table, with a note on each such scenario."""
+    jobs: list[Job] = []
+    missing: dict[str, str] = {}
+    for spec in dict.fromkeys(specs):
+        if spec.scenario not in missing:
+            try:
+                jobs.append(job(spec, inputs=data, device=device))
+            except MissingDatasetError as error:
+                missing[spec.scenario] = str(error)
+    if specs and not jobs:
+        raise ValueError(next(iter(missing.values())))
+    for scenario, reason in missing.items():
+        say(f"Note: {scenario} is left out: {reason}", style="yellow")
+    return jobs
+
+
 def scenarios_of(texts: Sequence[str], target: str | None) -> list[str]:
     """Give tables their column, and say where one is missing.
 
@@ -113,8 +139,10 @@ def policy_grid(
     for written in map(PolicySpec.parse, texts):
         variants = [written]
         for option, values in axes.items():
-            if values and option not in dict(written.options) and fits(variants[0].having(option, values[0])):
-                variants = [variant.having(option, value) for variant in variants for value in values]
+            if values and option not in dict(written.options):
+                with suppress(UnknownOptionError):  # a policy without this option is run once, as it is
+                    variants[0].having(option, values[0]).build(arms=2)
+                    variants = [variant.having(option, value) for variant in variants for value in values]
         specs += variants
     specs = list(dict.fromkeys(specs))
     for spec in specs:
@@ -124,12 +152,3 @@ def policy_grid(
         if values and not any(option in dict(spec.options) for spec in specs):
             raise ValueError(f"--{option} needs a policy that has one, got {', '.join(texts)}")
     return specs
-
-
-def fits(spec: PolicySpec) -> bool:
-    """Whether the policy has the options it is given."""
-    try:
-        spec.build(arms=2)
-    except UnknownOptionError:
-        return False
-    return True

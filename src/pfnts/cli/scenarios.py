@@ -11,22 +11,14 @@ from pfnts.cli.console import terminal
 
 def scenarios() -> None:
     """List the bandit problems that can be simulated."""
-    table = Table(
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        caption="context: not needed where one arm is best at every context",
-    )
-    table.add_column("name", no_wrap=True)
-    table.add_column("arms", justify="right", no_wrap=True)
-    table.add_column("features", justify="right", no_wrap=True)
-    table.add_column("context", no_wrap=True)
-    table.add_column("what it is", overflow="fold")
-    for scenario in map(environments.describe, environments.names()):
-        table.add_row(
-            scenario.name,
-            str(scenario.n_arms),
-            str(scenario.n_features),
-            {True: "needed", False: "no", None: ""}[scenario.needs_context],
-            scenario.description,
+    caption = "context: not needed where one arm is best at every context"
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), caption=caption)
+    for heading in ("name", "arms", "features", "context"):
+        table.add_column(
+            heading, justify="right" if heading in ("arms", "features") else "left", no_wrap=True
         )
+    table.add_column("what it is", overflow="fold")
+    for each in map(environments.describe, environments.names()):
+        needed = {True: "needed", False: "no", None: ""}[each.needs_context]
+        table.add_row(each.name, str(each.n_arms), str(each.n_features), needed, each.description)
     terminal.print(table)

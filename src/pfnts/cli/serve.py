@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pfnts.cli.console import plain_errors, say
+
+if TYPE_CHECKING:
+    from pfnts.service.store import Store
 
 Data = Annotated[Path, typer.Option(help="Folder that holds the SQLite store.")]
 Database = Annotated[
@@ -18,6 +23,15 @@ Database = Annotated[
         envvar="PFNTS_DATABASE",
     ),
 ]
+
+
+@contextmanager
+def opened(data: Path, database: str | None, *, create: bool = False) -> Iterator[Store]:
+    """The store of a service, to look at beside it."""
+    from pfnts.service.store import open_store
+
+    with closing(open_store(data, database, serving=False, create=create)) as store:
+        yield store
 
 
 def serve(

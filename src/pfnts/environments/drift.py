@@ -13,7 +13,9 @@ from pfnts.environments.synthetic import Matrix, MeanRewards, Vector
 
 CHANGE = 2000
 """Round in the middle of a change; a season lasts as many rounds."""
-_WAVES, _NOISE = 6, 0.3
+_WAVES = 6
+NOISE = 0.3
+"""Standard deviation of a reward."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class DriftScenario:
         worlds = [draw_waves(child, self.n_features, self.n_arms) for child in (for_first, for_second)]
         share = self.second(np.arange(horizon, dtype=np.float64))[:, None]
         means = (1 - share) * worlds[0](contexts) + share * worlds[1](contexts)
-        rewards = means + _NOISE * for_rewards.standard_normal(means.shape)
+        rewards = means + NOISE * for_rewards.standard_normal(means.shape)
         return Environment(name=self.name, contexts=contexts, means=means, rewards=rewards)
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pfnts.backbones import Backbone, LinearBackbone
-from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction
+from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction, Matrix, r2
 from pfnts.experiments.real_tables import TABLES, RealTable, best_regressor
 from pfnts.experiments.summary import mean_and_error
 from pfnts.scores import coverage, crps
 
-Vector = NDArray[np.float64]
 HeldOut = HeldOutFunction | RealTable
 
 SIZES = (16, 64, 256, 1024, 4096)
@@ -101,8 +100,18 @@ def score_backbone(
             listener(function, size, number)
             measured.append(measure(backbone, function, function.draw(size, number=number, seed=seed)))
         seconds = (time.perf_counter() - began) / draws
-        yield _score(
-            function, size, measured, reference=_reference(function, size, draws, seed), seconds=seconds
+        scores = {name: mean_and_error([score[name] for score, _ in measured]) for name in measured[0][0]}
+        level, shape = drift(*np.stack([means for _, means in measured], axis=1))
+        yield BackboneScore(
+            function=function.name,
+            size=size,
+            draws=draws,
+            **{name: mean for name, (mean, _) in scores.items()},
+            r2_error=scores["r2"][1],
+            level_drift=level,
+            shape_drift=shape,
+            reference=_reference(function, size, draws, seed),
+            seconds=seconds,
         )
 
 
@@ -127,50 +136,25 @@ def planned(
     return [(known[name], size) for name, size in ordered]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What is measured on one draw."""
-
-    r2: float
-    crps: float
-    least_crps: float
-    coverage: float
-    mean_coverage: float
-    half: Vector
-    """(q,) predictive means after half of the rows."""
-    whole: Vector
-    """(q,) predictive means after all rows."""
-
-
-def measure(backbone: Backbone, function: HeldOut, draw: HeldOutDraw) -> Measured:
-    """Show a backbone one history, and compare its answers with the truth."""
+def measure(backbone: Backbone, function: HeldOut, draw: HeldOutDraw) -> tuple[dict[str, float], Matrix]:
+    """Show a backbone one history: scores of its answers, and means (2, q) after half and all of the rows."""
     size = len(draw.y)
     sequence = backbone.sequence(draw.X, draw.y)
     said = sequence.predict(draw.queries, sizes=[size // 2, size], levels=LEVELS)
-    (half, whole), quantiles, sd = said.means, said.quantiles, said.mean_sd
-    return Measured(
-        r2=r2(whole, draw.latent),
-        crps=float(crps(LEVELS, quantiles, draw.outcomes).mean()),
-        least_crps=function.least_crps(draw.latent),
-        coverage=coverage(quantiles[LOW], quantiles[HIGH], draw.outcomes),
-        mean_coverage=np.nan if sd is None else coverage(whole - WIDTH * sd, whole + WIDTH * sd, draw.latent),
-        half=half,
-        whole=whole,
-    )
+    whole, quantiles, sd = said.means[1], said.quantiles, said.mean_sd
+    scores = {
+        "r2": r2(whole, draw.latent),
+        "crps": float(crps(LEVELS, quantiles, draw.outcomes).mean()),
+        "least_crps": function.least_crps(draw.latent),
+        "coverage": coverage(quantiles[LOW], quantiles[HIGH], draw.outcomes),
+        "mean_coverage": math.nan
+        if sd is None
+        else coverage(whole - WIDTH * sd, whole + WIDTH * sd, draw.latent),
+    }
+    return scores, said.means
 
 
-def r2(predicted: Vector, truth: Vector) -> float:
-    """Share of the variance of ``truth`` (q,) that ``predicted`` (q,) explains.
-
-    Examples
-    --------
-    >>> r2(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    1.0
-    """
-    return float(1 - ((predicted - truth) ** 2).mean() / truth.var())
-
-
-def drift(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[float, float]:
+def drift(before: Matrix, after: Matrix) -> tuple[float, float]:
     """How far predictive means (draws, q) moved in a direction that could have been foreseen, in two numbers.
 
     Predictive means of a Bayesian are a martingale: no statistic of the past says where they will move. Two
@@ -196,28 +180,6 @@ def drift(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[floa
     return float(level), float(shape)
 
 
-def _score(
-    function: HeldOut, size: int, measured: list[Measured], *, reference: float | None, seconds: float
-) -> BackboneScore:
-    explained, error = mean_and_error([one.r2 for one in measured])
-    level, shape = drift(np.stack([one.half for one in measured]), np.stack([one.whole for one in measured]))
-    return BackboneScore(
-        function=function.name,
-        size=size,
-        draws=len(measured),
-        r2=explained,
-        r2_error=error,
-        crps=float(np.mean([one.crps for one in measured])),
-        least_crps=float(np.mean([one.least_crps for one in measured])),
-        coverage=float(np.mean([one.coverage for one in measured])),
-        mean_coverage=float(np.mean([one.mean_coverage for one in measured])),
-        level_drift=level,
-        shape_drift=shape,
-        reference=reference,
-        seconds=seconds,
-    )
-
-
 def _reference(function: HeldOut, size: int, draws: int, seed: int) -> float | None:
     if isinstance(function, RealTable):
         return best_regressor([function.draw(size, number=number, seed=seed) for number in range(draws)])
@@ -226,4 +188,4 @@ def _reference(function: HeldOut, size: int, draws: int, seed: int) -> float | N
     # Coefficients and noise as they are drawn; what is known of the intercept costs it next to nothing.
     ridge = LinearBackbone(precision=1.0, noise=1.0, standardize=False)
     histories = (function.draw(size, number=number, seed=seed) for number in range(draws))
-    return float(np.mean([measure(ridge, function, history).r2 for history in histories]))
+    return float(np.mean([measure(ridge, function, history)[0]["r2"] for history in histories]))

@@ -6,22 +6,19 @@ import time
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from pfnts import backbones as known_backbones
 from pfnts import environments, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
 from pfnts.experiments.engines import Engine
-from pfnts.experiments.files import safe_name
 from pfnts.experiments.jobs import Progress, prepare
-from pfnts.experiments.spec import backbone_name
+from pfnts.experiments.spec import backbone_name, loaded
 from pfnts.experiments.store import Run, RunStore
 from pfnts.experiments.summary import mean_and_error
 from pfnts.experiments.threads import one_thread
@@ -84,11 +81,6 @@ class CoverageSpec:
         return f"{self.task}, {self.size:,} rows, {self.model}"
 
     @property
-    def stem(self) -> str:
-        """How the name of its folder begins."""
-        return f"coverage_{self.task}_{safe_name(self.model)}_{self.size}"
-
-    @property
     def steps(self) -> int:
         """Replications."""
         return self.replications
@@ -96,7 +88,7 @@ class CoverageSpec:
     @property
     def variances(self) -> tuple[str, ...]:
         """How the model gets its intervals."""
-        return ("mcmc",) if self.model == BART else usable(_loaded(self.model, "cpu"))
+        return ("mcmc",) if self.model == BART else usable(loaded(self.model))
 
     def describe(self) -> dict[str, Any]:
         """Everything above as plain JSON values."""
@@ -107,7 +99,7 @@ class CoverageSpec:
         if self.model == BART:
             return {}
         own = sources([self.model])
-        decided = {"backbone": backbone_name(_loaded(self.model, "cpu"))}
+        decided = {"backbone": backbone_name(loaded(self.model))}
         return decided if own is None else {**decided, "sources": own}
 
     def device(self, asked: str) -> str:
@@ -119,11 +111,11 @@ class CoverageSpec:
         measured: list[list[tuple[float, float]]] = []
         began = time.perf_counter()
         # Loaded outside, because a library is held to one thread only if it is loaded by then.
-        backbone = None if self.model == BART else _loaded(self.model, self.device(device))
+        backbone = None if self.model == BART else loaded(self.model, self.device(device))
         with one_thread():
             for number in range(self.replications):
                 history = draw_history(self.task, self.size, number=number, seed=self.seed)
-                measured.append([_measured(interval, history) for interval in _intervals(backbone, history)])
+                measured.append(_measured(backbone, history))
                 progress(number + 1, float(np.mean([share for row in measured for share, _ in row])))
         values = np.array(measured)
         return Measured(values[:, :, 0], values[:, :, 1], time.perf_counter() - began)
@@ -156,13 +148,7 @@ class CoverageRow:
 
     @property
     def method(self) -> str:
-        """Model and variance in a few words.
-
-        Examples
-        --------
-        >>> CoverageRow("linear", "bart", "mcmc", 16, 1, 0.9, 0.1, 2.0, 0.1, 1.0).method
-        'BART'
-        """
+        """Model and variance in a few words."""
         return "BART" if self.model == BART else f"{self.model}, {self.variance}"
 
 
@@ -254,7 +240,7 @@ def plan_coverage(
         raise ValueError(f"replications must be a positive integer, got {replications}")
     names = list(dict.fromkeys(backbones))
     for name in names:
-        _loaded(name, "cpu")  # a mistake in a name shows here, not in another process
+        loaded(name)  # a mistake in a name shows here, not in another process
     if bart:
         from pfnts.experiments import calibration_bart  # noqa: F401 (a missing extra shows here, too)
     models = [*names, *([BART] if bart else [])]
@@ -277,13 +263,7 @@ def coverage_rows(specs: Sequence[CoverageSpec], runs: Iterable[Run]) -> list[Co
 
 
 def draw_history(task: str, size: int, *, number: int, queries: int = QUERIES, seed: int) -> History:
-    """Draw the functions of a scenario, then rewards of arm 0 at ``size`` contexts, then the queries.
-
-    Examples
-    --------
-    >>> draw_history("friedman", 16, number=0, seed=42).queries.shape
-    (50, 5)
-    """
+    """Draw the functions of a scenario, then rewards of arm 0 at ``size`` contexts, then the queries."""
     child, for_model = SeedSequence([seed, zlib.crc32(task.encode()), size, number]).spawn(2)
     drawn = environments.make(task, horizon=size + queries, rng=np.random.default_rng(child))
     return History(
@@ -319,36 +299,25 @@ def usable(backbone: Backbone) -> tuple[str, ...]:
     )
 
 
-def _intervals(backbone: Backbone | None, history: History) -> list[Interval]:
+def _measured(backbone: Backbone | None, history: History) -> list[tuple[float, float]]:
+    """Coverage and mean length of the intervals, by variance; of BART where there is no backbone."""
     if backbone is not None:
-        return list(backbone_intervals(backbone, history).values())
-    from pfnts.experiments.calibration_bart import bart_interval
+        intervals = list(backbone_intervals(backbone, history).values())
+    else:
+        from pfnts.experiments.calibration_bart import bart_interval
 
-    return [bart_interval(history, level=LEVEL)]
-
-
-@cache
-def _loaded(name: str, device: str) -> Backbone:
-    return known_backbones.load(name, **({} if device == "cpu" else {"device": device}))
-
-
-def _measured(interval: Interval, history: History) -> tuple[float, float]:
-    lower, upper = interval
-    return coverage(lower, upper, history.means), float((upper - lower).mean())
+        intervals = [bart_interval(history, level=LEVEL)]
+    return [(coverage(low, high, history.means), float((high - low).mean())) for low, high in intervals]
 
 
 def _row(spec: CoverageSpec, measured: Measured, place: int) -> CoverageRow:
-    share, share_error = mean_and_error(measured.coverage[:, place].tolist())
-    length, length_error = mean_and_error(measured.length[:, place].tolist())
     return CoverageRow(
-        task=spec.task,
-        model=spec.model,
-        variance=spec.variances[place],
-        size=spec.size,
-        replications=spec.replications,
-        coverage=share,
-        coverage_error=share_error,
-        length=length,
-        length_error=length_error,
+        spec.task,
+        spec.model,
+        spec.variances[place],
+        spec.size,
+        spec.replications,
+        *mean_and_error(measured.coverage[:, place].tolist()),
+        *mean_and_error(measured.length[:, place].tolist()),
         seconds=measured.seconds / spec.replications,
     )

@@ -23,13 +23,6 @@ def bart_interval(history: History, *, level: float) -> Interval:
 
     A node at depth d splits with probability 0.95 / (1 + d)^2, in contrast to the trees of BFTS; the noise
     variance is guessed from a linear regression. The first history of each size waits for a compiler.
-
-    Parameters
-    ----------
-    history
-        What is learned from, and the queries.
-    level
-        Share of the draws within the interval.
     """
     size, width = history.X.shape
     # A linear regression with an intercept needs a row more than it has coefficients.

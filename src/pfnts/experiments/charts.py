@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,16 @@ from pfnts import policies
 COLOURS = (
     "#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#009E73",
     "#56B4E9", "#882255", "#332288", "#444444", "#999999",
-    "#117733", "#AA4499", "#661100", "#6699CC",
+    "#117733", "#AA4499", "#661100", "#6699CC", "#999933",
 )  # fmt: skip
 """On white. The first six are those of Okabe and Ito, told apart in all common forms of colour blindness."""
 DARK_COLOURS = (
     "#4DA3E8", "#F2B233", "#FF7F4D", "#E89AC7", "#2CC796",
     "#96DAFF", "#D0629C", "#9B8CF0", "#C8C8C8", "#858585",
-    "#66C07A", "#E070D8", "#C98A5E", "#8FB8E8",
+    "#66C07A", "#E070D8", "#C98A5E", "#8FB8E8", "#CFCF5A",
 )  # fmt: skip
 """The same on black."""
-DASHES = ("", "", "7 3", "", "", "7 3", "2 2", "2 2", "7 3", "2 2", *["6 2 1 2"] * 4)
+DASHES = ("", "", "7 3", "", "", "7 3", "2 2", "2 2", "7 3", "2 2", *["6 2 1 2"] * 5)
 """Lengths of dashes and gaps, so that nobody has to rely on the colour."""
 FIRST_ROUND = 10
 """Where curves of regret begin on a logarithmic axis: before it the arms are merely pulled in turn."""
@@ -87,37 +87,20 @@ class Chart:
     fixed_label: str = "best fixed arm"
     """What the height to compare with is."""
 
-    kind = "chart"
-
-    def only(self, panel: Panel) -> Chart:
-        """Describe one of the panels alone."""
-        return replace(self, panels=(panel,))
-
     def payload(self) -> dict[str, Any]:
         """Plain JSON values for the page's script; a number on a screen has five digits."""
-        return {
-            "heading": self.heading,
-            "series": [
-                {"label": label, "colour": c % len(COLOURS), "dash": DASHES[c % len(DASHES)]}
-                for label, c in self.series
-            ],
-            "panels": [
-                {
-                    "title": panel.title,
-                    "tag": panel.tag,
-                    "x": np.asarray(panel.x).tolist(),
-                    "fixed": None if panel.fixed is None else _digits([panel.fixed])[0],
-                    "lines": [_payload(line) for line in panel.lines],
-                }
-                for panel in self.panels
-            ],
-            "ylabel": self.ylabel,
-            "xlabel": self.xlabel,
-            "fixedLabel": self.fixed_label,
-            "log": self.grows,
-            "logX": self.log_x,
-            "first": self.first if self.grows else 0,
-        }
+        styles = [(label, colour % len(COLOURS)) for label, colour in self.series]
+        panels = [
+            {
+                **vars(panel),
+                "x": np.asarray(panel.x).tolist(),
+                "fixed": None if panel.fixed is None else _digits([panel.fixed])[0],
+                "lines": [_payload(line) for line in panel.lines],
+            }
+            for panel in self.panels
+        ]
+        series = [{"label": label, "colour": style, "dash": DASHES[style]} for label, style in styles]
+        return {**vars(self), "series": series, "panels": panels}
 
 
 def styles_of(names: Sequence[str]) -> list[int]:
@@ -130,10 +113,7 @@ def styles_of(names: Sequence[str]) -> list[int]:
     """
     known = policies.names()
     if len(set(names)) == len(names) and set(names) <= set(known):
-        own = [known.index(name) for name in names]
-        free = iter([style for style in range(len(COLOURS)) if style not in own])
-        # There are more policies than styles: the last ones take what the others at hand leave over.
-        return [style if style < len(COLOURS) else next(free, style % len(COLOURS)) for style in own]
+        return [known.index(name) % len(COLOURS) for name in names]
     return [place % len(COLOURS) for place in range(len(names))]
 
 

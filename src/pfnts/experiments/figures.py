@@ -100,24 +100,12 @@ def _scale(axes: Any, chart: Chart) -> None:
 
 
 def _plain_ticks(axis: Any, low: float, high: float) -> None:
-    # Fixed places with plain words are read, and drawn, faster than powers with all that is between.
-    places = log_ticks(low, high)
-    axis.set_ticks(places, labels=[short_number(place) for place in places])
-    axis.set_ticks([], minor=True)
+    """Powers of ten, or 1, 2 and 5 of each where there are few, in plain words."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten, or 1, 2 and 5 of each where there are few.
-
-    Examples
-    --------
-    >>> log_ticks(8, 2000), log_ticks(30, 250)
-    ([10.0, 100.0, 1000.0], [50.0, 100.0, 200.0])
-    """
-    steps = (1, 2, 5) if high < 100 * low else (1,)
-    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    ticks = [float(f"{step}e{power}") for power in powers for step in steps]
-    return [tick for tick in ticks if low <= tick <= high * 1.001]
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda place, _: short_number(place)))
+    axis.set_minor_locator(NullLocator())
 
 
 def short_number(value: float) -> str:

@@ -90,6 +90,17 @@ class HeldOutDraw:
     """(q,) a fresh reward at each query."""
 
 
+def r2(predicted: Vector, truth: Vector) -> float:
+    """Share of the variance of ``truth`` (q,) that ``predicted`` (q,) explains.
+
+    Examples
+    --------
+    >>> r2(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    1.0
+    """
+    return float(1 - ((predicted - truth) ** 2).mean() / truth.var())
+
+
 def _linear(rng: Generator) -> MeanReward:
     coefficients = rng.standard_normal(10)
     return lambda x: x @ coefficients

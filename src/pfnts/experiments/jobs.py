@@ -39,11 +39,6 @@ class Spec(Protocol):
         ...
 
     @property
-    def stem(self) -> str:
-        """How the name of its folder begins."""
-        ...
-
-    @property
     def steps(self) -> int:
         """Steps until it is done."""
         ...
@@ -144,17 +139,7 @@ def code_fingerprint() -> str:
 
 
 def work(given: Job, progress: Progress, *, elsewhere: bool = False) -> Finished | Failure:
-    """Do one job here and now; an error becomes a `Failure`.
-
-    Parameters
-    ----------
-    given
-        What to do.
-    progress
-        Told how it comes along.
-    elsewhere
-        Whether the job was worked out by another process, so that it may not be the same here.
-    """
+    """Do one job here and now, perhaps one worked out ``elsewhere``; an error becomes a `Failure`."""
     try:
         if elsewhere and (here := _producer(given.spec, given.inputs)) != given.producer:
             raise RuntimeError(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,21 +35,21 @@ _HOW_TO_READ = (
 )
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """What needs no learning: the policy that wrote the log, or one arm in every round."""
+class Valued(NamedTuple):
+    """Who decides, and what a round is worth then, with a 95 % interval."""
 
     name: str
-    """What it is called."""
     value: float
-    """Mean reward of a round."""
     low: float
-    """Lower end of a 95 % interval."""
     high: float
-    """Upper end."""
+
+    @property
+    def words(self) -> str:
+        """The numbers, as they are read."""
+        return readable(self.value, self.low, self.high)
 
 
-def baselines(log: Log) -> list[Baseline]:
+def baselines(log: Log) -> list[Valued]:
     """What the logging policy earned, and what each arm that was ever taken would have earned.
 
     Examples
@@ -64,55 +64,52 @@ def baselines(log: Log) -> list[Baseline]:
     sums = np.bincount(log.groups, weights=log.rewards - log.rewards.mean())
     reach = 1.96 * float(np.sqrt((sums**2).sum())) / log.rounds
     mean = float(log.rewards.mean())
-    found = [Baseline("what was done", mean, mean - reach, mean + reach)]
-    for k, arm in enumerate(log.arms):
-        if (log.actions == k).any():
-            estimate = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
-            found.append(Baseline(f"always {arm}", estimate.value, *estimate.interval(0.95)))
+    found = [Valued("what was done", mean, mean - reach, mean + reach)]
+    for k in np.unique(log.actions):
+        estimate = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
+        found.append(Valued(f"always {log.arms[k]}", estimate.value, *estimate.interval(0.95)))
     return found
+
+
+def at_the_end(found: Sequence[PolicyValue]) -> list[Valued]:
+    """What the policies would have earned, by SNIPS at the end of the log."""
+    ends = ((value.policy.label, value.final("snips")) for value in found)
+    return [Valued(label, end.value, *end.interval()) for label, end in ends]
 
 
 def verdict(log: Log, found: Sequence[PolicyValue]) -> list[str]:
     """Say what can, and what cannot, be concluded: nobody is best while intervals overlap."""
     logged, *fixed = baselines(log)
-    said = [f"What was done earned {readable(logged.value, logged.low, logged.high)} a round."]
+    said = [f"What was done earned {logged.words} a round."]
     if saved := [value.policy.label for value in found if value.policy.path is not None]:
         said.append(
-            f"{_and(saved)} began with what was learned before: if any of that was learned from this log, "
+            f"{_or(saved)} began with what was learned before: if any of that was learned from this log, "
             "the estimate is too high."
         )
-    ranked = sorted(
-        ((value.policy.label, value.final("snips")) for value in found), key=lambda p: -p[1].value
-    )
-    (label, end), *others = ranked
-    low, high = end.interval()
-    if math.isnan(low):
+    first, *others = sorted(at_the_end(found), key=lambda each: -each.value)
+    if math.isnan(first.low):
         said.append(
-            f"By its estimate {label} comes first with {readable(end.value)}, but without resampled logs "
+            f"By its estimate {first.name} comes first with {first.words}, but without resampled logs "
             "there are no intervals, so nothing can be concluded; ask for --replicates 30."
         )
         return said
-    if low > logged.high:
-        said.append(f"{label} would have earned more: {readable(end.value, low, high)}.")
-    elif high < logged.low:
-        said.append(f"Every policy would have earned less; {label} {readable(end.value, low, high)}.")
+    if first.low > logged.high:
+        said.append(f"{first.name} would have earned more: {first.words}.")
+    elif first.high < logged.low:
+        said.append(f"Every policy would have earned less; {first.name} {first.words}.")
     else:
         said.append(
-            f"{label} has the highest estimate of the policies, {readable(end.value, low, high)}, but its "
+            f"{first.name} has the highest estimate of the policies, {first.words}, but its "
             "interval overlaps that of what was done: the log does not show that it would have earned more."
         )
-    rivals = [(name, *other.interval()) for name, other in others]
-    rivals += [(each.name, each.low, each.high) for each in fixed]
-    level = [name for name, _, top in rivals if not top < low]
-    if level:
-        said.append(f"Whether it is better than {_and(level)} cannot be concluded: the intervals overlap.")
+    rivals = [*others, *fixed]
+    if level := [each.name for each in rivals if not each.high < first.low]:
+        said.append(f"Whether it is better than {_or(level)} cannot be concluded: the intervals overlap.")
     elif rivals:
         said.append("Its interval lies above those of all other policies and of every fixed arm.")
     best = max(fixed, key=lambda each: each.value)
-    if best.value >= end.value:
-        said.append(
-            f"A fixed arm is estimated at no less: {best.name}, {readable(best.value, best.low, best.high)}."
-        )
+    if best.value >= first.value:
+        said.append(f"A fixed arm is estimated at no less: {best.name}, {best.words}.")
     return said
 
 
@@ -147,19 +144,7 @@ def all_gaps(found: Sequence[PolicyValue], estimator: str) -> list[Gap]:
 
 
 def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike[str], *, title: str) -> Path:
-    """Write one HTML page that needs no other file: verdict, values, leads and weights.
-
-    Parameters
-    ----------
-    log
-        What was done.
-    found
-        Values of the policies on it.
-    path
-        Where the page goes.
-    title
-        Its heading.
-    """
+    """Write one HTML page that needs no other file: verdict, values, leads and weights."""
     if not found:
         raise ValueError("found must hold at least one policy, got none")
     people = f", {log.n_groups:,} people" if log.clusters is not None else ""
@@ -222,13 +207,10 @@ def weight_table(found: Sequence[PolicyValue]) -> Table:
 def action_table(log: Log) -> Table:
     """Rounds, logging probability and mean reward of each action."""
     rows = []
-    for k, arm in enumerate(log.arms):
-        mine = log.actions == k
-        if mine.any():
-            rate = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
-            low, high = log.propensities[mine].min(), log.propensities[mine].max()
-            chance = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-            rows.append((str(arm), f"{mine.sum():,}", chance, readable(rate.value, *rate.interval(0.95))))
+    for k, always in zip(np.unique(log.actions), baselines(log)[1:], strict=True):
+        logged = log.propensities[log.actions == k]
+        chance = " to ".join(dict.fromkeys(f"{end:g}" for end in (logged.min(), logged.max())))
+        rows.append((str(log.arms[k]), f"{len(logged):,}", chance, always.words))
     groups = "" if log.clusters is None else f" of {log.n_groups:,} people"
     caption = f"{log.rounds:,} rounds{groups}, mean reward {readable(float(log.rewards.mean()))}"
     return Table.of(caption, ("action", "rounds", "logged with probability", "mean reward"), rows)
@@ -266,21 +248,16 @@ def readable(value: float, low: float = math.nan, high: float = math.nan, *, sig
 
 def _comparison(log: Log, found: Sequence[PolicyValue]) -> Table:
     """Everybody on one scale."""
-    listed: list[tuple[str, float, float, float, int | None]] = [
-        (each.name, each.value, each.low, each.high, None) for each in baselines(log)
-    ]
-    for value, style in zip(found, _styles(found), strict=True):
-        end = value.final("snips")
-        listed.append((value.policy.label, end.value, *end.interval(), style))
-    numbers = [x for _, *row, _ in listed for x in row if not math.isnan(x)]
-    least, most = min(numbers), max(numbers)
-    scale = 100 / (most - least or 1.0)
-    like = (float(log.rewards.mean()) - least) * scale
+    colours = dict(zip(at_the_end(found), _styles(found), strict=True))
+    listed = [*baselines(log), *colours]
+    numbers = [x for _, *row in listed for x in row if not math.isnan(x)]
+    least, scale = min(numbers), 100 / (max(numbers) - min(numbers) or 1.0)
     rows = []
-    for name, mean, low, high, colour in sorted(listed, key=lambda row: -row[1]):
-        start, stop = (mean, mean) if math.isnan(low) else (low, high)
-        span = ((start - least) * scale, (stop - least) * scale, (mean - least) * scale, like)
-        rows.append((Cell(name, colour=colour), Cell(readable(mean, low, high), mean, span=span)))
+    for each in sorted(listed, key=lambda each: -each.value):
+        ends = (each.value, each.value) if math.isnan(each.low) else (each.low, each.high)
+        low, high, mean, like = ((x - least) * scale for x in (*ends, each.value, float(log.rewards.mean())))
+        bar = Cell(each.words, each.value, span=(low, high, mean, like))
+        rows.append((Cell(each.name, colour=colours.get(each)), bar))
     notes = ("SNIPS at the end of the log. Red line: what was done.",)
     header = ("who decides", "value of a round, 95 % interval")
     return Table("Values on one scale", header, tuple(rows), notes=notes, heading="")
@@ -329,5 +306,5 @@ def _styles(found: Sequence[PolicyValue]) -> list[int]:
     return styles_of([value.policy.name for value in found])
 
 
-def _and(names: Sequence[str]) -> str:
+def _or(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pfnts.experiments.jobs import code_fingerprint
 from pfnts.experiments.simulations import RunSpec
-from pfnts.experiments.store import CorruptRunError, Run, RunStore, read_record, read_result, read_spec
+from pfnts.experiments.store import CorruptRunError, Run, RunStore, read_simulation
 
 _POINTS = 112
 
@@ -95,23 +95,20 @@ def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
     damaged: list[str] = []
     for folder in store.folders():
         try:
-            if (spec := read_spec(folder, about := read_record(folder))) is not None:
-                run = Run(spec, read_result(folder, about, RunSpec.result))
-                found.setdefault(spec, []).append(condense(run, about))
+            if (simulation := read_simulation(folder)) is not None:
+                outcome = condense(*simulation)
+                found.setdefault(outcome.spec, []).append(outcome)
         except CorruptRunError:
             damaged.append(folder.name)
     chosen = [max(members, key=_newest) for members in found.values()]
     kept = _of_the_same_rounds(chosen)
+    twice, older = sum(len(members) > 1 for members in found.values()), sum(not _is_ours(o) for o in kept)
     notes = {
-        "Made by several versions of the package or of the weights, and shown once": sum(
-            len(members) > 1 for members in found.values()
-        ),
-        "Made by another version of the package than the one at hand": sum(
-            not _is_ours(each) for each in kept
-        ),
+        "Made by several versions of the package or of the weights, and shown once": twice,
+        "Made by another version of the package than the one at hand": older,
         "Left out, because they met other rounds than the runs beside them": len(chosen) - len(kept),
     }
-    said = [f"{text}: {_runs(count)}." for text, count in notes.items() if count]
+    said = [f"{text}: {n} run{'' if n == 1 else 's'}." for text, n in notes.items() if n]
     if damaged:
         said.append(f"Damaged and left out: {', '.join(damaged)}. Delete them to run them anew.")
     return kept, said
@@ -154,14 +151,9 @@ def _of_the_same_rounds(outcomes: Sequence[Outcome]) -> list[Outcome]:
     for outcome in outcomes:
         spec = outcome.spec
         groups = replications.setdefault((spec.scenario, spec.horizon, spec.replication, spec.seed), [])
-        same = next((group for group in groups if outcome.met_the_rounds_of(group[0])), None)
-        if same is None:
-            groups.append([outcome])
-        else:
-            same.append(outcome)
+        same = next((group for group in groups if outcome.met_the_rounds_of(group[0])), [])
+        if not same:
+            groups.append(same)
+        same.append(outcome)
     kept = {outcome.spec for groups in replications.values() for outcome in max(groups, key=len)}
     return [outcome for outcome in outcomes if outcome.spec in kept]
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"

@@ -20,17 +20,10 @@ _CPUINFO = Path("/proc/cpuinfo")
 def provenance(*, device: str = "cpu") -> dict[str, Any]:
     """Versions of the software at hand, the machine it runs on, and the time now, as plain JSON values.
 
-    Parameters
-    ----------
-    device
-        Where the policy computed.
-
     Examples
     --------
-    >>> sorted(provenance())
-    ['finished', 'machine', 'versions']
-    >>> provenance()["machine"]["device"]
-    'cpu'
+    >>> sorted(provenance()), provenance()["machine"]["device"]
+    (['finished', 'machine', 'versions'], 'cpu')
     """
     machine = {"cpu": cpu_model(), "cores": cores(), "device": device_name(device)}
     finished = datetime.now(UTC).isoformat(timespec="seconds")
@@ -38,13 +31,7 @@ def provenance(*, device: str = "cpu") -> dict[str, Any]:
 
 
 def device_name(device: str) -> str:
-    """Name a GPU by its model, anything else as PyTorch does.
-
-    Examples
-    --------
-    >>> device_name("cpu")
-    'cpu'
-    """
+    """Name a GPU by its model, anything else as PyTorch does."""
     if not device.startswith("cuda"):
         return device
     import torch
@@ -64,13 +51,7 @@ def versions() -> dict[str, str]:
 
 
 def cores() -> int:
-    """Count the cores this process may use, which in a container may be fewer than the machine has.
-
-    Examples
-    --------
-    >>> cores() >= 1
-    True
-    """
+    """Count the cores this process may use, which in a container may be fewer than the machine has."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # macOS and Windows have no such call

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pfnts.experiments.heldout_functions import QUERIES, HeldOutDraw, Matrix, Vector
+from pfnts.experiments.heldout_functions import QUERIES, HeldOutDraw, Matrix, Vector, r2
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,8 @@ def best_regressor(draws: list[HeldOutDraw]) -> float:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    def r2(model: Any, draw: HeldOutDraw) -> float:
-        error = model.fit(draw.X, draw.y).predict(draw.queries) - draw.outcomes
-        return float(1 - (error**2).mean() / draw.outcomes.var())
+    def score(model: Any, draw: HeldOutDraw) -> float:
+        return r2(model.fit(draw.X, draw.y).predict(draw.queries), draw.outcomes)
 
     n = len(draws[0].y)
     models = [
@@ -89,7 +88,7 @@ def best_regressor(draws: list[HeldOutDraw]) -> float:
         make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 11))),
         make_pipeline(StandardScaler(), KNeighborsRegressor(min(5, n))),
     ]
-    return max(float(np.mean([r2(model, draw) for draw in draws])) for model in models)
+    return max(float(np.mean([score(model, draw) for draw in draws])) for model in models)
 
 
 TABLES: dict[str, RealTable] = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pfnts.experiments.files import safe_name
 from pfnts.experiments.jobs import Progress
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import Run
@@ -67,11 +67,6 @@ class ReplaySpec:
         """Policy and log in a few words."""
         which = "the log" if self.number == 0 else f"resampled log {self.number}"
         return f"{self.policy.label} on {which}"
-
-    @property
-    def stem(self) -> str:
-        """How the name of its folder begins."""
-        return f"replay_{safe_name(self.policy.name)}_{self.number}"
 
     @property
     def steps(self) -> int:
@@ -174,53 +169,40 @@ def plan_replays(
 
 
 def values(log: Log, replays: Sequence[Run]) -> list[PolicyValue]:
-    """Estimate each policy's value from its replays, in the order of the policies' first ones.
+    """Estimate each policy's value from its replays, that of the log itself before those of resampled logs.
 
     A log of one person has no doubly robust estimate, since nobody is left to predict them by: on the log
     itself it is NaN, and a resampled log on which everybody is the same person has no part in it.
-
-    Parameters
-    ----------
-    log
-        What was done.
-    replays
-        Finished replays, that of the log itself before those of resampled logs.
     """
-    predicted: dict[int, Matrix | None] = {}
-    logs: dict[int, Log] = {}
-    by_policy: dict[PolicySpec, list[Run]] = {}
+
+    @cache
+    def met(number: int, seed: int) -> tuple[Log, Matrix | None]:
+        on = replicate(log, number, seed=seed)
+        people = np.unique(on.groups if on.origins is None else on.origins)
+        # One outcome model for all policies; people it has not seen have no use for an identity.
+        return on, cross_fitted(on) if len(people) > 1 else None
+
+    own: dict[PolicySpec, Run] = {}
+    curves: dict[PolicySpec, dict[str, list[Vector]]] = {}
     for done in replays:
-        number = done.spec.number
-        by_policy.setdefault(done.spec.policy, []).append(done)
-        if number not in logs:
-            logs[number] = replicate(log, number, seed=done.spec.seed)
-            # One outcome model for all policies; people it has not seen have no use for an identity.
-            predicted[number] = cross_fitted(logs[number]) if _people(logs[number]) > 1 else None
-    return [_value(log, members, logs, predicted) for members in by_policy.values()]
-
-
-def _value(
-    log: Log, members: Sequence[Run], logs: Mapping[int, Log], predicted: Mapping[int, Matrix | None]
-) -> PolicyValue:
-    curves: dict[str, list[Vector]] = {name: [] for name in ESTIMATORS}
-    for spec, done in ((each.spec, each.result) for each in members):
-        on, rewards = logs[spec.number], predicted[spec.number]
-        curves["snips"].append(snips(on, done.propensities).curve)
-        if rewards is not None:
-            curves["dr"].append(dr(on, done.propensities, predictions=rewards).curve)
+        spec, propensities = done.spec, done.result.propensities
+        own.setdefault(spec.policy, done)
+        found = curves.setdefault(spec.policy, {name: [] for name in ESTIMATORS})
+        on, predictions = met(spec.number, spec.seed)
+        found["snips"].append(snips(on, propensities).curve)
+        if predictions is not None:
+            found["dr"].append(dr(on, propensities, predictions=predictions).curve)
         elif spec.number == 0:
-            curves["dr"].append(np.full(on.rounds, np.nan))
-    own = members[0]
-    return PolicyValue(
-        policy=own.spec.policy,
-        identity=own.spec.identity,
-        curves={name: tuple(listed) for name, listed in curves.items()},
-        weights=weights(log, own.result.propensities),
-        diagnostics=weight_diagnostics(log, own.result.propensities),
-        matches=own.result.matches,
-        seconds=own.result.seconds,
-    )
-
-
-def _people(log: Log) -> int:
-    return len(np.unique(log.groups if log.origins is None else log.origins))
+            found["dr"].append(np.full(on.rounds, np.nan))
+    return [
+        PolicyValue(
+            policy=policy,
+            identity=first.spec.identity,
+            curves={name: tuple(listed) for name, listed in curves[policy].items()},
+            weights=weights(log, first.result.propensities),
+            diagnostics=weight_diagnostics(log, first.result.propensities),
+            matches=first.result.matches,
+            seconds=first.result.seconds,
+        )
+        for policy, first in own.items()
+    ]

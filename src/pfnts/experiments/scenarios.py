@@ -22,13 +22,7 @@ _digests: dict[int, tuple[object, str]] = {}
 
 
 def table_scenario(path: str | Path, target: str) -> str:
-    """Name the scenario in which the classes of a table's column are the arms.
-
-    Examples
-    --------
-    >>> table_scenario("data/pets.csv", "pet")
-    'data/pets.csv:pet'
-    """
+    """Name the scenario in which the classes of a table's column are the arms."""
     return f"{path}:{target}"
 
 
@@ -41,19 +35,7 @@ def check_scenario(scenario: str) -> None:
 
 
 def make_environment(scenario: str, *, horizon: int, rng: Generator, data: Path | None) -> Environment:
-    """Draw the rounds of a run.
-
-    Parameters
-    ----------
-    scenario
-        One of `pfnts.environments.names`, ``package.module.OBJECT``, or what `table_scenario` gives.
-    horizon
-        Number of rounds; a table may have fewer rows.
-    rng
-        Where functions, contexts and rewards come from.
-    data
-        Folder with the tables of OpenML scenarios.
-    """
+    """Draw the rounds of a run; a table may have fewer rows than the ``horizon``."""
     if match := _TABLE.fullmatch(scenario):
         table = read_table(match["path"], target=match["target"])
         return table.environment(name=Path(match["path"]).name.split(".")[0], horizon=horizon, rng=rng)
@@ -61,13 +43,7 @@ def make_environment(scenario: str, *, horizon: int, rng: Generator, data: Path 
 
 
 def data_fingerprint(scenario: str, *, data: Path | None) -> str | None:
-    """Hash what a scenario reads beside the package itself: its table, or the module of the user's own.
-
-    Examples
-    --------
-    >>> data_fingerprint("friedman", data=None) is None
-    True
-    """
+    """Hash what a scenario reads beside the package itself: its table, or the module of the user's own."""
     if match := _TABLE.fullmatch(scenario):
         return hashlib.sha256(Path(match["path"]).read_bytes()).hexdigest()[:16]
     if is_dotted(scenario):

@@ -13,17 +13,10 @@ from pfnts.policies.options import gathered
 
 
 def settings_of(maker: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
-    """Fill the defaults in, down to those of an encoding or an estimator given by its name.
+    """Fill in the defaults of a policy's class, down to those of an encoding or an estimator by its name.
 
     What is given and equals its default is written like the default, so that saying it changes nothing. The
     device is no setting unless it was chosen: it is where a policy computes, not what.
-
-    Parameters
-    ----------
-    maker
-        Class of the policy.
-    given
-        Options by which it is made.
 
     Examples
     --------

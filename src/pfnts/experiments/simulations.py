@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator, SeedSequence
 
-from pfnts.experiments.files import safe_name
 from pfnts.experiments.jobs import Progress
 from pfnts.experiments.scenarios import check_scenario, data_fingerprint, make_environment
 from pfnts.experiments.spec import PolicySpec
@@ -23,14 +22,7 @@ PREFETCH, PREFETCH_ELSEWHERE = 256, 1024
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run: a policy in one replication of a scenario.
-
-    Examples
-    --------
-    >>> spec = RunSpec("friedman", PolicySpec("uniform"), horizon=100, replication=0, seed=42)
-    >>> spec.describe()["policy"]
-    {'name': 'uniform', 'options': {}}
-    """
+    """One run: a policy in one replication of a scenario."""
 
     kind: ClassVar[str] = "simulation"
     noun: ClassVar[str] = "run"
@@ -60,11 +52,6 @@ class RunSpec:
     def title(self) -> str:
         """Scenario, policy and replication in a few words."""
         return f"{self.scenario}, {self.policy.label}, replication {self.replication}"
-
-    @property
-    def stem(self) -> str:
-        """How the name of its folder begins."""
-        return f"{safe_name(self.scenario)}_{safe_name(self.policy.name)}_{self.replication}"
 
     @property
     def steps(self) -> int:

@@ -158,14 +158,14 @@ class PolicySpec:
         return {"name": self.name, "options": dict(self.options)}
 
 
-def backbone_name(backbone: Backbone) -> str:
-    """Name a backbone, and its weights where it can tell them apart.
+@cache
+def loaded(backbone: str | Backbone, device: str = "cpu") -> Backbone:
+    """Load a backbone once."""
+    return backbones.load(backbone, **({} if device == "cpu" else {"device": device}))
 
-    Examples
-    --------
-    >>> backbone_name(backbones.load("linear"))
-    'linear'
-    """
+
+def backbone_name(backbone: Backbone) -> str:
+    """Name a backbone, and its weights where it can tell them apart."""
     return ":".join([backbone.name, *filter(None, [backbone.fingerprint])])
 
 
@@ -181,12 +181,7 @@ def _left_to_the_backbone(spec: PolicySpec) -> dict[str, Any]:
 
 def _backbone(spec: PolicySpec) -> Backbone | None:
     given = _backbone_given(spec)
-    return None if given is None else _load(given)
-
-
-@cache
-def _load(given: str | Backbone) -> Backbone:
-    return backbones.load(given)
+    return None if given is None else loaded(given)
 
 
 def _backbone_given(spec: PolicySpec) -> str | Backbone | None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.experiments.files import UNFINISHED, folder_at, make_folder, sync, write_file
+from pfnts.experiments.files import UNFINISHED, folder_at, make_folder, safe_name, sync, write_file
 from pfnts.experiments.jobs import FORMAT, Job
 from pfnts.experiments.provenance import provenance
 from pfnts.experiments.simulations import RunSpec
@@ -72,7 +72,7 @@ class RunStore:
 
     def folder(self, job: Job) -> Path:
         """Where the run is, or would be."""
-        return self.root / f"{job.spec.stem}_{job.key}"
+        return self.root / f"{safe_name(job.spec.title, most=100)}_{job.key}"
 
     def __contains__(self, job: Job) -> bool:
         return self.folder(job).is_dir()
@@ -80,8 +80,8 @@ class RunStore:
     def __iter__(self) -> Iterator[Run]:
         """Every simulation in the folder, whoever put it there, in the order of the folder names."""
         for folder in self.folders():
-            if (spec := read_spec(folder, about := read_record(folder))) is not None:
-                yield Run(spec, read_result(folder, about, RunSpec.result))
+            if (found := read_simulation(folder)) is not None:
+                yield found[0]
 
     def folders(self) -> list[Path]:
         """Where finished runs are; anything else that lies in the folder is left alone."""
@@ -95,17 +95,7 @@ class RunStore:
         return read_result(folder, read_record(folder), job.spec.result)
 
     def save(self, job: Job, result: Any, *, made: dict[str, Any] | None = None) -> None:
-        """Add a finished run; one that is already there stays as it is.
-
-        Parameters
-        ----------
-        job
-            What was done.
-        result
-            What came of it.
-        made
-            Versions and machine, where another process made it; this one's when left out.
-        """
+        """Add a finished run, ``made`` with these versions or with ours; one already there stays as it is."""
         buffer = io.BytesIO()
         arrays = {field.name: getattr(result, field.name) for field in fields(result)}
         seconds = arrays.pop("seconds")
@@ -177,14 +167,16 @@ def read_record(folder: Path) -> dict[str, Any]:
     return dict(about)
 
 
-def read_spec(folder: Path, about: dict[str, Any]) -> RunSpec | None:
-    """What was run, as it is on record; None for what is no simulation."""
+def read_simulation(folder: Path) -> tuple[Run, dict[str, Any]] | None:
+    """A simulation, and what is written about it; None for what is no simulation."""
+    about = read_record(folder)
     if about.get("kind", RunSpec.kind) != RunSpec.kind:
         return None
     try:
-        return RunSpec.from_description(about)
+        spec = RunSpec.from_description(about)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise _corrupt(folder, error) from error
+    return Run(spec, read_result(folder, about, RunSpec.result)), about
 
 
 def read_result(folder: Path, about: dict[str, Any], kind: type[Any]) -> Any:

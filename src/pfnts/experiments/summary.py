@@ -54,7 +54,15 @@ def summarize_outcomes(outcomes: Iterable[Outcome]) -> list[FinalRegret]:
     for outcome in outcomes:
         spec = outcome.spec
         groups.setdefault((spec.scenario, spec.policy, spec.horizon), []).append(outcome)
-    return [_row(*group, members) for group, members in groups.items()]
+    return [
+        FinalRegret(
+            *group,
+            len(members),
+            *mean_and_error([outcome.regret for outcome in members]),
+            seconds=float(np.mean([outcome.seconds for outcome in members])),
+        )
+        for group, members in groups.items()
+    ]
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
@@ -67,16 +75,3 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """
     error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else np.nan
     return float(np.mean(values)), float(error)
-
-
-def _row(scenario: str, policy: PolicySpec, horizon: int, outcomes: list[Outcome]) -> FinalRegret:
-    mean, error = mean_and_error([outcome.regret for outcome in outcomes])
-    return FinalRegret(
-        scenario=scenario,
-        policy=policy,
-        horizon=horizon,
-        replications=len(outcomes),
-        mean=mean,
-        standard_error=error,
-        seconds=float(np.mean([outcome.seconds for outcome in outcomes])),
-    )

@@ -85,17 +85,7 @@ def cluster_bootstrap(
 
 
 def replicate(log: Log, number: int, *, seed: int) -> Log:
-    """Make the log number 0, which is the log itself, or a resampled one; the same for every policy.
-
-    Parameters
-    ----------
-    log
-        What was done.
-    number
-        0, or the number of a resampled log from 1 on.
-    seed
-        Seed of the evaluation.
-    """
+    """The log itself, number 0, or a resampled one; the same for every policy."""
     if number == 0:
         return log
     return log.resampled(rng=np.random.default_rng(SeedSequence(seed, spawn_key=(0, number))))

@@ -32,15 +32,13 @@ def read_drinkless(folder: str | os.PathLike[str] | None = None) -> Log:
         left out.
     """
     chosen = os.environ.get(VARIABLE) if folder is None else os.fspath(folder)
-    if not chosen:
-        raise BadLogError(
-            f"data must name the folder with {FILE}, got nothing; give --data or set {VARIABLE} "
-            "(the file is published at https://osf.io/w3szp)"
-        )
-    found = [path for path in (Path(chosen) / FILE, Path(chosen) / "drinkless.csv") if path.exists()]
+    places = [Path(chosen) / name for name in (FILE, "drinkless.csv")] if chosen else []
+    found = [path for path in places if path.exists()]
     if not found:
+        why = f"there is none in {chosen}" if chosen else "got nothing"
         raise BadLogError(
-            f"data must name the folder with {FILE}, there is none in {chosen}; get it at https://osf.io/w3szp"
+            f"data must name the folder with {FILE}, {why}; "
+            f"give --data or set {VARIABLE} (the file is published at https://osf.io/w3szp)"
         )
     propensity = {code: PROPENSITIES[ARMS.index(arm)] for code, arm in _CODES.items()}
     roles = Roles(

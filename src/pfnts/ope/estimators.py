@@ -79,77 +79,7 @@ def weights(log: Log, propensities: Matrix) -> Vector:
     log
         What was done.
     propensities
-        (T, K) probabilities of the policy, in the order of ``log.arms``.
-
-    Examples
-    --------
-    >>> log = Log(
-    ...     contexts=np.zeros((2, 1)), features=("x",), arms=(0, 1), actions=np.array([0, 1]),
-    ...     rewards=np.array([1.0, 3.0]), propensities=np.array([0.5, 0.25]),
-    ... )
-    >>> weights(log, np.array([[0.5, 0.5], [0.5, 0.5]]))
-    array([1., 2.])
-    """
-    return log.probabilities_of(_checked(log, propensities)) / log.propensities
-
-
-def ips(log: Log, propensities: Matrix) -> Estimate:
-    """Inverse propensity score: mean of weight times reward; unbiased, and at the mercy of the weights' sum.
-
-    Parameters
-    ----------
-    log, propensities
-        See `weights`.
-    """
-    w = weights(log, propensities)
-    return Estimate("ips", w * log.rewards, np.ones(log.rounds), log.groups)
-
-
-def snips(log: Log, propensities: Matrix) -> Estimate:
-    """Self-normalised importance sampling: the mean of the rewards under the weights.
-
-    Parameters
-    ----------
-    log, propensities
-        See `weights`.
-
-    Examples
-    --------
-    >>> log = Log(
-    ...     contexts=np.zeros((2, 1)), features=("x",), arms=(0, 1), actions=np.array([0, 1]),
-    ...     rewards=np.array([1.0, 3.0]), propensities=np.array([0.5, 0.25]),
-    ... )
-    >>> half = np.full((2, 2), 0.5)
-    >>> ips(log, half).value, round(snips(log, half).value, 4)
-    (3.5, 2.3333)
-    """
-    w = weights(log, propensities)
-    return Estimate("snips", w * log.rewards, w, log.groups)
-
-
-def dm(log: Log, propensities: Matrix, *, predictions: Matrix | None = None) -> Estimate:
-    """Direct method: the mean of what an outcome model predicts for the policy's actions.
-
-    Parameters
-    ----------
-    log, propensities
-        See `weights`.
-    predictions
-        (T, K) rewards that an outcome model predicts; `cross_fitted` ridge regressions when left out.
-    """
-    predicted = _predictions(log, predictions)
-    return Estimate("dm", (_checked(log, propensities) * predicted).sum(1), np.ones(log.rounds), log.groups)
-
-
-def dr(log: Log, propensities: Matrix, *, predictions: Matrix | None = None) -> Estimate:
-    """Doubly robust: the direct method, corrected by the weighted errors of the model (Dudik et al. 2011).
-
-    Parameters
-    ----------
-    log, propensities
-        See `weights`.
-    predictions
-        (T, K) rewards that an outcome model predicts; `cross_fitted` ridge regressions when left out.
+        (T, K) probabilities of the policy, in the order of ``log.arms``; so for every estimator.
 
     Examples
     --------
@@ -158,11 +88,44 @@ def dr(log: Log, propensities: Matrix, *, predictions: Matrix | None = None) -> 
     ...     rewards=np.array([1.0, 3.0]), propensities=np.array([0.5, 0.25]),
     ... )
     >>> half, predictions = np.full((2, 2), 0.5), np.array([[1.0, 2.0], [1.0, 2.0]])
+    >>> weights(log, half)
+    array([1., 2.])
+    >>> ips(log, half).value, round(snips(log, half).value, 4)
+    (3.5, 2.3333)
     >>> dm(log, half, predictions=predictions).value, dr(log, half, predictions=predictions).value
     (1.5, 2.5)
     """
+    return log.probabilities_of(_checked(log, propensities)) / log.propensities
+
+
+def ips(log: Log, propensities: Matrix) -> Estimate:
+    """Inverse propensity score: mean of weight times reward; unbiased, at the mercy of the weights' sum."""
+    w = weights(log, propensities)
+    return Estimate("ips", w * log.rewards, np.ones(log.rounds), log.groups)
+
+
+def snips(log: Log, propensities: Matrix) -> Estimate:
+    """Self-normalised importance sampling: the mean of the rewards under the weights."""
+    w = weights(log, propensities)
+    return Estimate("snips", w * log.rewards, w, log.groups)
+
+
+def dm(log: Log, propensities: Matrix, *, predictions: Matrix | None = None) -> Estimate:
+    """Direct method: the mean of what an outcome model predicts for the policy's actions.
+
+    The ``predictions`` (T, K) are those of `cross_fitted` ridge regressions when left out.
+    """
     predicted = _predictions(log, predictions)
-    direct = (_checked(log, propensities) * predicted).sum(1)
+    return Estimate("dm", (_checked(log, propensities) * predicted).sum(1), np.ones(log.rounds), log.groups)
+
+
+def dr(log: Log, propensities: Matrix, *, predictions: Matrix | None = None) -> Estimate:
+    """Doubly robust: the direct method, corrected by the weighted errors of the model (Dudik et al. 2011).
+
+    The ``predictions`` (T, K) are those of `cross_fitted` ridge regressions when left out.
+    """
+    predicted = _predictions(log, predictions)
+    direct = dm(log, propensities, predictions=predicted).numerators
     errors = weights(log, propensities) * (log.rewards - log.probabilities_of(predicted))
     return Estimate("dr", direct + errors, np.ones(log.rounds), log.groups)
 
@@ -198,13 +161,7 @@ def effective_sample_size(values: Vector) -> float:
 
 
 def weight_diagnostics(log: Log, propensities: Matrix) -> WeightDiagnostics:
-    """Summarise the importance weights of a policy.
-
-    Parameters
-    ----------
-    log, propensities
-        See `weights`.
-    """
+    """Summarise the importance weights of a policy."""
     w = weights(log, propensities)
     size = effective_sample_size(w)
     return WeightDiagnostics(

@@ -81,7 +81,9 @@ class Log:
             raise ValueError(f"actions must be positions in the {self.n_arms} arms, got {set(self.actions)}")
         if not np.isfinite(self.rewards).all():
             raise ValueError("rewards must be finite")
-        _check_probabilities("propensities", self.propensities)
+        if not ((self.propensities > 0) & (self.propensities <= 1)).all():
+            least, most = self.propensities.min(), self.propensities.max()
+            raise ValueError(f"propensities must be above 0 and at most 1, got {least} to {most}")
         if self.design is not None:
             if not ((self.design >= 0) & (self.design <= 1)).all():
                 raise ValueError(
@@ -120,7 +122,17 @@ class Log:
 
     def take(self, rows: Sequence[int] | Codes) -> Log:
         """Keep some rows, in the order given; people are numbered anew by first appearance."""
-        return self._rows(np.asarray(rows, dtype=np.int64))
+        rows = np.asarray(rows, dtype=np.int64)
+        taken: dict[str, Any] = {
+            field.name: value[rows]
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray)
+        }
+        if self.table is not None:
+            taken["table"] = self.table.take(rows)
+        if self.clusters is not None:
+            taken["clusters"] = numbered(taken["clusters"])
+        return replace(self, **taken)
 
     def first(self, people: int) -> Log:
         """Keep the people (or rounds) numbered below ``people``."""
@@ -142,7 +154,8 @@ class Log:
         copies = np.repeat(np.arange(n), np.diff(start)[drawn])
         by_round = np.lexsort((copies, rows))
         origins = self.groups if self.origins is None else self.origins
-        return replace(self, origins=origins)._rows(rows[by_round], clusters=copies[by_round])
+        drawn_rows = replace(self, origins=origins).take(rows[by_round])
+        return replace(drawn_rows, clusters=numbered(copies[by_round]))
 
     def standardized(self) -> Log:
         """Bring every feature to mean 0 and standard deviation 1; constant ones become 0."""
@@ -160,19 +173,6 @@ class Log:
             columns = [each(column, _identity) for column in self.table.columns]
             digest.update(repr([self.table.names, *columns]).encode())
         return digest.hexdigest()[:16]
-
-    def _rows(self, rows: Codes, *, clusters: Codes | None = None) -> Log:
-        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
-        taken: dict[str, Any] = {
-            name: value[rows] for name, value in arrays.items() if isinstance(value, np.ndarray)
-        }
-        if self.table is not None:
-            taken["table"] = self.table.take(rows)
-        if clusters is not None:
-            taken["clusters"] = clusters
-        if "clusters" in taken:
-            taken["clusters"] = numbered(taken["clusters"])
-        return replace(self, **taken)
 
 
 def _identity(value: Any) -> str | None:
@@ -216,8 +216,3 @@ def numbered(values: NDArray[np.int64]) -> Codes:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return np.asarray(rank[inverse], dtype=np.int64)
-
-
-def _check_probabilities(name: str, values: NDArray[np.float64]) -> None:
-    if not ((values > 0) & (values <= 1)).all():
-        raise ValueError(f"{name} must be above 0 and at most 1, got {values.min()} to {values.max()}")

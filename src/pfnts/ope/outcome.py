@@ -41,10 +41,6 @@ class Ridge:
         if not penalty >= 0:
             raise ValueError(f"penalty must not be negative, got {penalty}")
         self.penalty = penalty
-        self._centre: Vector = np.empty(0)
-        self._scale: Vector = np.empty(0)
-        self._coefficients: Vector = np.empty(0)
-        self._intercept = 0.0
 
     def fit(self, X: Matrix, y: Vector) -> Self:
         """Fit to rows (n, P) and rewards (n,)."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.arms.interactions import products
 from pfnts.contexts import Schema
 from pfnts.events import ActionSet
 from pfnts.policies import rules
@@ -99,4 +100,4 @@ def with_products(X: Matrix, features: Matrix) -> Matrix:
     """
     one = np.ones((len(X), 1))
     left, right = (np.concatenate([one, np.nan_to_num(part)], axis=1) for part in (X, features))
-    return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(X), -1))
+    return products(left, right)

@@ -145,7 +145,8 @@ class PFNTS(Policy):
         costs = None if self._rewards.cost is None else self._costs(arms)
         shortlist = None
         if len(arms.numbers) > self._most_asked:
-            shortlist = self._models.shortlist(X, arms, eligible, size=int(self._most_asked), costs=costs)
+            scores = self._models.ridge_scores()
+            shortlist = scores.shortlist(X, arms, eligible, size=int(self._most_asked), costs=costs)
         posterior = self._posterior(X, arms, shortlist)
         return thompson(
             posterior, eligible, uniforms, exploration=self._exploration, costs=costs, shortlist=shortlist

@@ -20,11 +20,6 @@ _ABOUT = (
 )
 
 
-def shown_trial(log: Log, *, quick: bool) -> Log:
-    """The whole trial or, for a first look, a part of its people."""
-    return log.first(QUICK_PEOPLE) if quick else log
-
-
 def trial_plan(log: Log, *, quick: bool, names: Sequence[str], seed: int) -> list[ReplaySpec]:
     """List the replays of the policies named."""
     policies = [policy for policy in CONTESTANTS if policy.name in names]
@@ -40,11 +35,8 @@ def trial_parts(log: Log, found: Sequence[PolicyValue]) -> list[Part]:
 
 def trial_tables(found: Sequence[PolicyValue]) -> tuple[list[Table], str]:
     """The same as tables, and every value with its interval as CSV."""
-    rows = [
-        (value.policy.label, estimator, len(end.replicates), end.value, *end.interval())
-        for value in found
-        for estimator in value.curves
-        for end in [value.final(estimator)]
-    ]
-    header = ("policy", "estimator", "replicates", "value", "low", "high")
-    return [value_table(found), weight_table(found), lead_table(found)], csv_text(header, rows, digits=6)
+    names = ("policy", "estimator", "replicates", "value", "low", "high")
+    ends = [(value.policy.label, name, value.final(name)) for value in found for name in value.curves]
+    rows = [(label, name, len(end.replicates), end.value, *end.interval()) for label, name, end in ends]
+    numbers = csv_text([dict(zip(names, row, strict=True)) for row in rows], names, digits=6)
+    return [value_table(found), weight_table(found), lead_table(found)], numbers

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar
 
-from pfnts.experiments import FinalRegret, PolicySpec
+from pfnts.experiments import FinalRegret, PolicySpec, RunSpec
 from pfnts.experiments.charts import styles_of
 from pfnts.experiments.replays import PolicyValue
 from pfnts.experiments.report.companion import Companion
 from pfnts.experiments.report.contents import rank_cell
 from pfnts.experiments.report.page import Block, Details, Part
 from pfnts.experiments.report.sections import Section, average_ranks
-from pfnts.experiments.report.tables import Cell, Table, csv_text, spread
+from pfnts.experiments.report.tables import Cell, Row, Table, csv_text, spread
 from pfnts.ope import Log
 from pfnts.reproduction.drinkless import trial_parts, trial_tables
 from pfnts.reproduction.peers import LIBRARY_NAMES, measured, peer_table, peers_csv
@@ -26,6 +27,7 @@ from pfnts.reproduction.published import (
     SYNTHETIC,
     TUNED,
 )
+from pfnts.reproduction.suites import missing
 
 # A bar is full where our regret is four times the paper's, or a quarter.
 _FULL_BAR = math.log(4)
@@ -36,6 +38,14 @@ class Paper(Companion):
 
     name = "paper"
     titles = ("Synthetic tasks of the paper", "OpenML tasks", "More tasks")
+    remarks: ClassVar[Mapping[str, str]] = {
+        "Variants": "The paper shows its ablations as curves without numbers. Encoding: the adaptive rule, "
+        "disjoint and joint. Base of the prefixes: the estimators subclt (2), subclt(base=1.5) and "
+        "subclt(base=3). Decision rule: the estimator predictive is its PFN-PS, exploration=0.0 its greedy "
+        "rule. The others are ours.",
+        "Coverage of intervals": "The paper shows coverage against length as a picture without numbers, a "
+        "mark for each number of rows.",
+    }
 
     def __init__(self, trial: tuple[Log, Sequence[PolicyValue]] | None = None) -> None:
         self._trial = trial
@@ -62,6 +72,11 @@ class Paper(Companion):
             return None
         note = f"{LIBRARY.capitalize()}: the lowest of thirteen settings (three seeds), picked for each task."
         return LIBRARY, LIBRARIES, note
+
+    def missing(self, made: Collection[RunSpec], *, coverage: bool) -> list[str]:
+        """What of the paper, and of ours beside it, is still to be run."""
+        others = {"Coverage of intervals": coverage, "Drink Less trial": self._trial is not None}
+        return [*missing(made), *(f"{name}: nothing yet." for name, there in others.items() if not there)]
 
     def parts(self, sections: Sequence[Section]) -> list[Part]:
         """Ranks, then every policy beside its figures in the paper; public libraries; the trial."""
@@ -93,20 +108,17 @@ class Paper(Companion):
             return found
         ranks = paper_ranks(sections)
         rows = [
-            (
-                ours.policy.label,
-                scenario,
-                ours.replications,
-                ours.mean,
-                ours.standard_error,
-                REGRET[name][scenario],
-                DEVIATION[name][scenario],
-            )
-            for name, scenario, ours in _beside(sections)
+            {
+                **vars(ours),
+                "policy": name,
+                "paper": REGRET[name][task],
+                "paper_deviation": DEVIATION[name][task],
+            }
+            for name, task, ours in _beside(sections)
         ]
-        header = ("policy", "scenario", "replications", "mean", "standard_error", "paper", "paper_deviation")
+        names = ("policy", "scenario", "replications", "mean", "standard_error", "paper", "paper_deviation")
         tables = by_policy if ranks is None else [ranks, *by_policy]
-        return {"paper": (tables, csv_text(header, rows)), **found}
+        return {"paper": (tables, csv_text(rows, names)), **found}
 
 
 PAPER = Paper()
@@ -119,30 +131,27 @@ def _peer_tables(sections: Sequence[Section]) -> list[Table]:
 
 def paper_tables(sections: Iterable[Section]) -> dict[str, Table]:
     """By policy, our regret beside the paper's, wherever it reports one."""
-    rows: dict[str, list[tuple[Cell, ...]]] = {}
+    rows: dict[str, list[Row]] = {}
     for name, scenario, ours in _beside(sections):
         theirs = REGRET[name][scenario]
         ratio = ours.mean / theirs
         bar = max(-1.0, min(1.0, math.log(max(ratio, 1e-9)) / _FULL_BAR))
         rows.setdefault(name, []).append(
-            (
-                Cell(scenario),
+            [
+                scenario,
                 Cell(spread(ours.mean, ours.standard_error), ours.mean, bold=ours.mean < theirs),
                 Cell(spread(theirs, DEVIATION[name][scenario]), theirs, bold=theirs < ours.mean),
                 Cell(f"{ratio:.2f}", ratio, bar=bar),
-            )
+            ]
         )
+    note = (
+        "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints "
+        "behind that sign, which by its size is a standard deviation. Bold: the lower of the two."
+    )
+    caption = f"ours and the paper's: final regret, {HORIZON:,} rounds"
+    header = ("scenario", "ours", "paper", "ours / paper")
     return {
-        name: Table(
-            caption=f"{name}, ours and the paper's: final regret, {HORIZON:,} rounds",
-            header=("scenario", "ours", "paper", "ours / paper"),
-            rows=tuple(listed),
-            notes=(
-                "Ours: mean ± standard error. The paper's: mean over five replications ± what it prints "
-                "behind that sign, which by its size is a standard deviation. Bold: the lower of the two.",
-                *_pilots([name]),
-            ),
-        )
+        name: Table.of(f"{name}, {caption}", header, listed, notes=(note, *_pilots([name])))
         for name, listed in rows.items()
     }
 
@@ -162,23 +171,18 @@ def paper_ranks(sections: Iterable[Section]) -> Table | None:
         columns |= {f"{tasks}, ours": average_ranks(ours), f"{tasks}, paper": average_ranks(theirs)}
     if not columns:
         return None
-    ranked = {policy: styles_of([policy.name])[0] for column in columns.values() for policy in column}
+    ranked = {policy for column in columns.values() for policy in column}
     listed = sorted(ranked, key=lambda policy: list(REGRET).index(policy.name))
-    return Table(
-        caption="Average rank among the paper's policies",
-        header=("policy", *columns),
-        rows=tuple(
-            (
-                Cell(policy.label, colour=ranked[policy]),
-                *(rank_cell(column, policy) for column in columns.values()),
-            )
-            for policy in listed
-        ),
-        notes=(
-            "On as many scenarios as the brackets say, those that all these policies have; ties share.",
-            *_pilots([policy.name for policy in listed]),
-        ),
-    )
+    rows = [
+        [
+            Cell(policy.label, colour=styles_of([policy.name])[0]),
+            *(rank_cell(column, policy) for column in columns.values()),
+        ]
+        for policy in listed
+    ]
+    note = "On as many scenarios as the brackets say, those that all these policies have; ties share."
+    notes = (note, *_pilots(policy.name for policy in listed))
+    return Table.of("Average rank among the paper's policies", ("policy", *columns), rows, notes=notes)
 
 
 def _beside(sections: Iterable[Section]) -> list[tuple[str, str, FinalRegret]]:

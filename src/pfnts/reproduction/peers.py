@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pfnts.experiments import FinalRegret, PolicySpec
 from pfnts.experiments.outcomes import Outcome
 from pfnts.experiments.report.sections import Section
-from pfnts.experiments.report.tables import Cell, Table, csv_text, spread
+from pfnts.experiments.report.tables import Cell, Row, Table, csv_text, spread
 from pfnts.experiments.summary import summarize_outcomes
 
 PEERS = tuple(
@@ -66,7 +66,7 @@ def measured(sections: Iterable[Section], horizon: int) -> dict[str, dict[Policy
 
 def peer_table(rows: dict[str, dict[PolicySpec, FinalRegret]], horizon: int) -> Table:
     """PFN-TS beside each library, with its own defaults and with the best of the grid, task by task."""
-    listed = []
+    listed: list[Row] = []
     for scenario, cells in rows.items():
         lowest = min(row.mean for row in cells.values())
         shown = [_cell(_OURS, cells, lowest)]
@@ -74,31 +74,25 @@ def peer_table(rows: dict[str, dict[PolicySpec, FinalRegret]], horizon: int) -> 
             grid = [policy for policy in PEERS if policy.name == name and policy in cells]
             best = min(grid, key=lambda policy: cells[policy].mean, default=_OURS)
             shown += [_cell(PolicySpec(name), cells, lowest), _cell(best, cells, lowest, named=True)]
-        listed.append((Cell(scenario), Cell(str(next(iter(cells.values())).replications)), *shown))
+        listed.append((scenario, str(next(iter(cells.values())).replications), *shown))
     names = [text for name in LIBRARY_NAMES for text in (name, "best of grid")]
     settings = "; ".join(policy.label for policy in PEERS if policy.options)
-    return Table(
-        caption=f"Public libraries: final regret, {horizon:,} rounds",
-        header=("scenario", "replications", _OURS.name, *names),
-        rows=tuple(listed),
-        notes=(
-            "Mean ± standard error over the replications that all have; bold: the lowest of the row. Each "
-            "library with its own defaults, then with the best of its settings, picked after the fact.",
-            f"The grid, beside the defaults: {settings}.",
-        ),
+    notes = (
+        "Mean ± standard error over the replications that all have; bold: the lowest of the row. Each "
+        "library with its own defaults, then with the best of its settings, picked after the fact.",
+        f"The grid, beside the defaults: {settings}.",
     )
+    caption = f"Public libraries: final regret, {horizon:,} rounds"
+    return Table.of(caption, ("scenario", "replications", _OURS.name, *names), listed, notes=notes)
 
 
 def peers_csv(sections: Iterable[Section]) -> str:
     """Every setting in a row of its own."""
-    header = ("horizon", "scenario", "policy", "replications", "mean", "standard_error", "seconds")
-    rows = [
-        (section.horizon, scenario, policy.label, *(getattr(row, name) for name in header[3:]))
-        for section in sections
-        for (scenario, policy), row in section.cells.items()
-        if policy in PEERS
-    ]
-    return csv_text(header, list(dict.fromkeys(rows)))
+    names = ("horizon", "scenario", "policy", "replications", "mean", "standard_error", "seconds")
+    cells = dict.fromkeys(
+        row for section in sections for row in section.cells.values() if row.policy in PEERS
+    )
+    return csv_text([{**vars(row), "policy": row.policy.label} for row in cells], names)
 
 
 def _replication(outcome: Outcome) -> tuple[int, int]:
@@ -111,9 +105,6 @@ def _cell(
     if policy not in cells or (named and policy == _OURS):
         return Cell("—")
     row = cells[policy]
-    aside = _options(policy.options) if named else ""
+    options = ", ".join(f"{name}={value}" for name, value in policy.options) or "defaults"
+    aside = options if named else ""
     return Cell(spread(row.mean, row.standard_error), row.mean, bold=row.mean == lowest, aside=aside)
-
-
-def _options(options: Sequence[tuple[str, object]]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in options) or "defaults"

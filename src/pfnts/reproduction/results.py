@@ -18,13 +18,11 @@ from pfnts.experiments.report.companion import Companion
 from pfnts.experiments.report.contents import regret_chart
 from pfnts.experiments.report.coverage import find_coverage
 from pfnts.experiments.report.sections import Section, organize
-from pfnts.experiments.report.tables import Cell, Table, csv_text, markdown_text, number
+from pfnts.experiments.report.tables import Table, csv_text, markdown_text, number
 from pfnts.experiments.report.writer import figure_name, nothing_finished, write_tables
 from pfnts.reproduction.paper import PAPER
 from pfnts.reproduction.standing import standing_table, standings, verdicts
 
-_WHOLE = 5
-"""Replications of the paper."""
 _LIBRARIES = ("pfnts", "python", "numpy", "torch")
 _FILES = {
     "regret": "final regret: mean ± standard error, the lowest in bold, the average rank",
@@ -46,41 +44,18 @@ def write_results(
 ) -> Path:
     """Write the tables of a report, a row for every run, a page of curves for each table and a README.
 
-    Parameters
-    ----------
-    root
-        Folder of a `RunStore`.
-    out
-        Where the files go.
-    figures
-        Whether to draw the curves, for which matplotlib is needed.
-    beside
-        The paper's figures, perhaps with those of the trial.
-
-    Returns
-    -------
-    The path of ``README.md``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pfnts.experiments import PolicySpec, plan, run_all
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     specs = plan(scenarios=["linear"], policies=[PolicySpec("ts"), PolicySpec("uniform")],
-    ...                  horizon=50, replications=2, seed=42)
-    ...     done = list(run_all(specs, store=RunStore(folder)))
-    ...     page = write_results(folder, f"{folder}/results", figures=False)
-    ...     sorted(path.name for path in page.parent.iterdir() if path.suffix in (".md", ".csv"))
-    ['README.md', 'regret.csv', 'regret.md', 'runs.csv', 'times.csv', 'times.md']
+    Takes what `pfnts.experiments.report.write_report` takes, and returns the path of ``README.md``.
     """
     store, out = RunStore(root), folder_at(out, name="the place of the results")
     outcomes, notes = read_outcomes(store)
     if not outcomes:
-        raise nothing_finished(store, notes)
+        raise nothing_finished(store.root, notes)
     sections = organize(outcomes, titles=PAPER.titles, family=PAPER.family)
     write_tables(out, sections, beside)
     write_file(out / "runs.csv", runs_csv(outcomes))
-    if (coverage := find_coverage(store.root)) is not None:
+    coverage = find_coverage(store.root)
+    notes += beside.missing({each.spec for each in outcomes}, coverage=coverage is not None)
+    if coverage is not None:
         for path in (coverage, coverage.with_suffix(".md")):
             write_file(out / path.name, path.read_bytes())
     if figures:
@@ -91,24 +66,19 @@ def write_results(
 
 def runs_csv(outcomes: Sequence[Outcome]) -> str:
     """Write every run in a row of its own."""
-    header = (
-        "scenario", "policy", "replication", "seed", "horizon", "rounds", "regret", "seconds", "made_on",
-    )  # fmt: skip
+    names = ("scenario", "policy", "replication", "seed", "horizon", "rounds", "regret", "seconds", "made_on")
     rows = [
-        (
-            each.spec.scenario,
-            each.spec.policy.label,
-            each.spec.replication,
-            each.spec.seed,
-            each.spec.horizon,
-            each.rounds,
-            each.regret,
-            each.seconds,
-            each.machine,
-        )
+        {
+            **vars(each.spec),
+            "policy": each.spec.policy.label,
+            "rounds": each.rounds,
+            "regret": each.regret,
+            "seconds": each.seconds,
+            "made_on": each.machine,
+        }
         for each in outcomes
     ]
-    return csv_text(header, rows)
+    return csv_text(rows, names)
 
 
 def busy(spans: Iterable[tuple[float, float]]) -> float:
@@ -139,8 +109,10 @@ def _readme(sections: Sequence[Section], made: Sequence[Outcome], notes: Sequenc
     if found:
         lines += [tables.markdown(standing_table(found)), *_paragraphs(verdicts(found))]
     lines += ["## How they were made", "", tables.markdown(_machines(made))]
-    lines += _paragraphs([_software(made), *_fewer(sections), *notes])
-    lines += ["Settings, defaults included:", "", *_settings(made), ""]
+    lines += _paragraphs([_software(made), *notes])
+    settings = {(each.spec.policy.label, json.dumps(each.settings)) for each in made if each.settings}
+    listed = sorted(f"- {markdown_text(policy)}: `{found}`" for policy, found in settings)
+    lines += ["Settings, defaults included:", "", *listed, ""]
     lines += ["## Files", "", "| file | what it holds |", "|---|---|"]
     for name, about in _FILES.items():
         suffixes = [s for s in ("md", "csv", "tex") if (out / f"{name}.{s}").is_file()]
@@ -165,71 +137,34 @@ def _machines(made: Sequence[Outcome]) -> Table:
         rows += [_machine_row(machine, policy, members) for policy, members in sorted(policies.items())]
         if len(policies) > 1:
             rows.append(_machine_row(machine, "all", [each for some in policies.values() for each in some]))
-    return Table(
-        caption="Where the runs were made",
-        header=("machine", "policy", "day", "runs", "seconds of all runs", "wall-clock seconds"),
-        rows=tuple(rows),
-        text_columns=3,
-        notes=("Wall-clock: while at least one of these was under way; others may have run beside them.",),
-    )
+    header = ("machine", "policy", "day", "runs", "seconds of all runs", "wall-clock seconds")
+    note = "Wall-clock: while at least one of these was under way; others may have run beside them."
+    return Table.of("Where the runs were made", header, rows, words=3, notes=(note,))
 
 
-def _machine_row(machine: str, policy: str, members: Sequence[Outcome]) -> tuple[Cell, ...]:
-    spans = [_span(each) for each in members]
-    known = [span for span in spans if span is not None]
-    days = sorted({str(each.about["finished"])[:10] for each in members if "finished" in each.about})
+def _machine_row(machine: str, policy: str, members: Sequence[Outcome]) -> tuple[str, ...]:
+    known = [each for each in members if "finished" in each.about]
+    ends = [datetime.fromisoformat(each.about["finished"]) for each in known]
+    spans = [(e.timestamp() - each.seconds, e.timestamp()) for each, e in zip(known, ends, strict=True)]
+    days = [f"{end:%Y-%m-%d}" for end in sorted(ends)]
     return (
-        Cell(machine),
-        Cell(policy),
-        Cell(" to ".join(dict.fromkeys([days[0], days[-1]])) if days else ""),
-        Cell(str(len(members))),
-        Cell(number(sum(each.seconds for each in members))),
-        Cell(number(busy(known)) if len(known) == len(spans) else ""),
+        machine,
+        policy,
+        " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "",
+        str(len(members)),
+        number(sum(each.seconds for each in members)),
+        number(busy(spans)) if len(spans) == len(members) else "",
     )
-
-
-def _span(outcome: Outcome) -> tuple[float, float] | None:
-    """When a run began and ended, in seconds since 1970, if that is known."""
-    if "finished" not in outcome.about:
-        return None
-    end = datetime.fromisoformat(outcome.about["finished"]).timestamp()
-    return end - outcome.seconds, end
 
 
 def _software(made: Sequence[Outcome]) -> str:
-    described: dict[str, None] = {}
+    described = set()
     for each in made:
-        found = each.about.get("versions", {})
-        parts = [f"{name} {found[name]}" for name in _LIBRARIES if name in found]
-        backbone = each.about.get("producer", {}).get("backbone")
-        described[", ".join(parts if backbone is None else [*parts, f"backbone {backbone}"])] = None
+        versions, backbone = each.about.get("versions", {}), each.about.get("producer", {}).get("backbone")
+        parts = [f"{name} {versions[name]}" for name in _LIBRARIES if name in versions]
+        described.add(", ".join([*parts, *([] if backbone is None else [f"backbone {backbone}"])]))
     seeds = sorted({each.spec.seed for each in made})
     return f"Software: {'; '.join(sorted(described))}. Seed: {', '.join(map(str, seeds))}."
-
-
-def _fewer(sections: Sequence[Section]) -> list[str]:
-    made: dict[str, dict[str, int]] = {}
-    for section in sections:
-        for (scenario, policy), row in section.cells.items():
-            if not section.axis:
-                made.setdefault(policy.label, {})[scenario] = row.replications
-    short: dict[str, list[str]] = {}
-    for name, counts in made.items():
-        least = min(counts.values())
-        if len(counts) > 1 and least == max(counts.values()) < _WHOLE:
-            short[name] = [f"{least} everywhere"]
-        elif lacking := [f"{scenario} {count}" for scenario, count in counts.items() if count < _WHOLE]:
-            short[name] = lacking
-    listed = "; ".join(f"{name} ({', '.join(cells)})" for name, cells in short.items())
-    return [f"Fewer than {_WHOLE} replications: {listed}."] if short else []
-
-
-def _settings(made: Sequence[Outcome]) -> list[str]:
-    lines: dict[str, None] = {}
-    for each in made:
-        if each.settings:
-            lines[f"- {markdown_text(each.spec.policy.label)}: `{json.dumps(each.settings)}`"] = None
-    return sorted(lines)
 
 
 def _paragraphs(sentences: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pfnts.experiments import PolicySpec
 from pfnts.experiments.report.sections import Section
-from pfnts.experiments.report.tables import Cell, Table, number, spread
+from pfnts.experiments.report.tables import Cell, Row, Table, number, spread
 from pfnts.reproduction.peers import LIBRARY_NAMES, PEERS, measured
 from pfnts.reproduction.published import HORIZON, LIBRARIES, LIBRARY, REGRET
 
@@ -35,24 +35,19 @@ class Standing:
         return REGRET[OURS.name].get(self.task)
 
     @property
-    def beats_paper(self) -> bool | None:
-        """Whether ours is lower; None where the paper has none."""
-        return None if self.paper is None else self.mean < self.paper
-
-    @property
     def libraries(self) -> float | None:
         """The best of public libraries: as measured here or as found elsewhere, whichever is lower."""
-        return min((theirs for _, theirs in self._pairs), default=None)
+        return min((theirs for _, theirs in self.pairs[1]), default=None)
 
     @property
-    def beats_libraries(self) -> bool | None:
-        """Whether ours is lower than both, each on its own replications; None without any."""
-        return all(ours < theirs for ours, theirs in self._pairs) if self._pairs else None
-
-    @property
-    def _pairs(self) -> list[tuple[float, float]]:
-        elsewhere = [(self.mean, LIBRARIES[self.task])] if self.task in LIBRARIES else []
-        return elsewhere if self.measured is None else [self.measured, *elsewhere]
+    def pairs(self) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+        """Ours and theirs, each on the same replications: of the paper, and of public libraries."""
+        paper, elsewhere = self.paper, LIBRARIES.get(self.task)
+        measured = [] if self.measured is None else [self.measured]
+        return (
+            [] if paper is None else [(self.mean, paper)],
+            measured if elsewhere is None else [*measured, (self.mean, elsewhere)],
+        )
 
 
 def standings(sections: Iterable[Section]) -> list[Standing]:
@@ -81,37 +76,23 @@ def standing_table(found: Sequence[Standing]) -> Table:
     >>> [cell.text for cell in table.rows[0]]
     ['openml-mushroom', '30.0 ± 2.0', '5', '37.0', '22.7']
     """
-    return Table(
-        caption=f"PFN-TS as it comes: final regret, {HORIZON:,} rounds or as many as there are rows",
-        header=("task", "ours", "replications", "paper", LIBRARY),
-        rows=tuple(
-            (
-                Cell(each.task),
-                Cell(spread(each.mean, each.error), each.mean),
-                Cell(str(each.replications), each.replications),
-                _reference(each.paper, each.beats_paper),
-                _reference(each.libraries, each.beats_libraries),
-            )
-            for each in found
-        ),
-        notes=(
-            "Mean ± standard error. Bold: lower than ours.",
-            *library_notes(found),
-        ),
-    )
+    rows: list[Row] = [
+        (each.task, spread(each.mean, each.error), str(each.replications), *map(_reference, each.pairs))
+        for each in found
+    ]
+    caption = f"PFN-TS as it comes: final regret, {HORIZON:,} rounds or as many as there are rows"
+    notes = ("Mean ± standard error. Bold: lower than ours.", *library_notes(found))
+    return Table.of(caption, ("task", "ours", "replications", "paper", LIBRARY), rows, notes=notes)
 
 
 def library_notes(found: Sequence[Standing]) -> list[str]:
     """Say where the figures of public libraries come from."""
-    sources: dict[str, Sequence[object]] = {
-        f"of {len(PEERS)} settings of {len(LIBRARY_NAMES)} libraries on the same replications as ours": [
-            each.measured for each in found
-        ],
-        "of thirteen settings (three seeds) that were not measured by this package": [
-            LIBRARIES.get(each.task) for each in found
-        ],
-    }
-    known = [text for text, figures in sources.items() if any(each is not None for each in figures)]
+    known = []
+    if any(each.measured is not None for each in found):
+        what = f"{len(PEERS)} settings of {len(LIBRARY_NAMES)} libraries"
+        known.append(f"of {what} on the same replications as ours")
+    if any(each.task in LIBRARIES for each in found):
+        known.append("of thirteen settings (three seeds) that were not measured by this package")
     return [f"Public libraries: the lowest {', and '.join(known)}, picked for each task."] if known else []
 
 
@@ -123,22 +104,26 @@ def verdicts(found: Sequence[Standing]) -> list[str]:
     >>> verdicts([Standing("linear", 178.0, 19.0, 5), Standing("synbart", 96.0, 18.0, 5)])
     ["Ours is lower than the paper's PFN-TS on 1 of 2 tasks (linear), and not on synbart."]
     """
-    references = {
-        "the paper's PFN-TS": {each.task: each.beats_paper for each in found},
-        "the best of the public libraries": {each.task: each.beats_libraries for each in found},
-    }
     said = []
-    for name, lower_on in references.items():
-        below, above = ([t for t, lower in lower_on.items() if lower is so] for so in (True, False))
-        if below or above:
-            lower = f"Ours is lower than {name} on {len(below)} of {len(below) + len(above)} tasks"
-            named = f" ({', '.join(below)})" if below and above else ""
-            said.append(f"{lower}{named}{f', and not on {_and(above)}' if above and below else ''}.")
+    for place, name in enumerate(("the paper's PFN-TS", "the best of the public libraries")):
+        lower = {each.task: _is_lower(each.pairs[place]) for each in found if each.pairs[place]}
+        below, above = ([task for task, so in lower.items() if so is wanted] for wanted in (True, False))
+        if lower:
+            text = f"Ours is lower than {name} on {len(below)} of {len(lower)} tasks"
+            both = f" ({', '.join(below)}), and not on {_and(above)}" if below and above else ""
+            said.append(f"{text}{both}.")
     return said
 
 
-def _reference(theirs: float | None, beaten: bool | None) -> Cell:
-    return Cell("") if theirs is None else Cell(number(theirs), theirs, bold=not beaten)
+def _is_lower(pairs: Sequence[tuple[float, float]]) -> bool:
+    return all(ours < theirs for ours, theirs in pairs)
+
+
+def _reference(pairs: Sequence[tuple[float, float]]) -> Cell:
+    if not pairs:
+        return Cell("")
+    lowest = min(theirs for _, theirs in pairs)
+    return Cell(number(lowest), lowest, bold=not _is_lower(pairs))
 
 
 def _and(names: Sequence[str]) -> str:

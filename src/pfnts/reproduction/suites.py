@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -112,9 +114,47 @@ SUITES: dict[str, Suite] = {
         _ablation("base", estimator=("subclt", "subclt(base=1.5)", "subclt(base=3)")),
         _ablation("rule", scenarios=_RULE_SCENARIOS, estimator=("predictive",)),
         _ablation("exploration", scenarios=_RULE_SCENARIOS, exploration=(0.0, 0.25, 1.0)),
-        _ablation("estimator", estimator=("subclt", "shrunk", "network")),
+        _ablation("estimator", estimator=("subclt", "shrunk")),
         _ablation("coupling", encoding=("joint",), estimator=("subclt(coupled=true)",)),
         _ablation("refresh", refresh=(1.2, 2.0)),
     )
 }
 """By name. Ablations of encoding, base and rule are the paper's; the others are ours."""
+
+
+def missing(made: Collection[RunSpec]) -> list[str]:
+    """Say which runs of the suites are not among these; of the first look where nothing is longer.
+
+    Examples
+    --------
+    >>> made = SUITES["context"].specs()
+    >>> next(text for text in missing(made[1:]) if text.startswith("Tasks"))
+    'Tasks on which the context matters, runs missing: pfn-ts (1 on wheel-0.5).'
+    """
+    quick = all(spec.horizon <= QUICK_HORIZON for spec in made)
+    said = []
+    for suite in (suite.quick() if quick else suite for suite in SUITES.values()):
+        lacking: dict[PolicySpec, Counter[str]] = {}
+        for spec in suite.specs():
+            if spec not in made:
+                lacking.setdefault(spec.policy, Counter())[spec.scenario] += 1
+        alike: dict[str, list[str]] = {}
+        for policy, counts in lacking.items():
+            alike.setdefault(_where(counts, suite), []).append(policy.label)
+        if len(alike.get("all", [])) == len(suite.policies):
+            said.append(f"{suite.title}: nothing yet.")
+        elif alike:
+            listed = "; ".join(f"{', '.join(names)} ({where})" for where, names in alike.items())
+            said.append(f"{suite.title}, runs missing: {listed}.")
+    return said
+
+
+def _where(lacking: Counter[str], suite: Suite) -> str:
+    if lacking.total() == suite.replications * len(suite.scenarios):
+        return "all"
+    counts: dict[int, list[str]] = {}
+    for scenario, count in lacking.items():
+        counts.setdefault(count, []).append(scenario.removeprefix("openml-"))
+    if len(lacking) == len(suite.scenarios) and len(counts) == 1:
+        return f"{next(iter(counts))} on every task"
+    return ", and ".join(f"{count} on {', '.join(where)}" for count, where in counts.items())

@@ -85,15 +85,22 @@ def reproduction(
             )
     for policy in own:
         policy.build(arms=2)  # a mistake shows here, not after the first hour
-    if replications is not None and replications < 1:
-        raise ValueError(f"replications must be a positive integer, got {replications}")
     with_slow = not quick if slow is None else slow
     peers, missing = at_hand()
     names = policies or [name for name in known if with_slow or name not in SLOW]
+
+    def narrowed(suite: Suite) -> Suite:
+        kept = [policy for policy in suite.policies if policy.name in names]
+        if suite.name == "peers":
+            kept = kept if policies else peers
+        elif suite.name not in _ABLATIONS:
+            kept += own
+        chosen = suite.quick() if quick else suite
+        count = chosen.replications if replications is None else replications
+        return replace(chosen, policies=tuple(kept), replications=count)
+
     suites = [SUITES[name] for name in TARGETS[target]]
-    asked = [_narrowed(suite, names, own, quick=quick, replications=replications) for suite in suites]
-    if "peers" in TARGETS[target] and not policies:
-        asked = [replace(suite, policies=tuple(peers)) if suite.name == "peers" else suite for suite in asked]
+    asked = list(map(narrowed, suites))
     specs = tuple(dict.fromkeys(spec for suite in asked for spec in suite.specs()))
     coverage = target in ("coverage", "all")
     trial = tuple(p.name for p in TRIAL if p.name in names and target in ("drinkless", "all"))
@@ -101,18 +108,6 @@ def reproduction(
         raise ValueError(f"policy must be one that {target} compares, got {', '.join(policies)}")
     notes = _notes(suites, asked, quick=quick, named=bool(policies))
     return Reproduction(specs, coverage, trial, (*notes, *(missing if "peers" in TARGETS[target] else ())))
-
-
-def _narrowed(
-    suite: Suite, names: Sequence[str], own: Sequence[PolicySpec], *, quick: bool, replications: int | None
-) -> Suite:
-    chosen = suite.quick() if quick else suite
-    kept = tuple(policy for policy in suite.policies if policy.name in names)
-    return replace(
-        chosen,
-        policies=kept if suite.name in (*_ABLATIONS, "peers") else (*kept, *own),
-        replications=replications or chosen.replications,
-    )
 
 
 def _notes(suites: Sequence[Suite], asked: Sequence[Suite], *, quick: bool, named: bool) -> list[str]:

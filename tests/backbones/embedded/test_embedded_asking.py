@@ -47,24 +47,6 @@ def test_few_queries_of_all_histories_and_prefixes_share_a_pass(
     assert [sorted(batch) for batch in passes] == [[(4, 2), (8, 2), (20, 2), (64, 2), (128, 2), (300, 2)]]
 
 
-def test_beside_a_card_the_cpu_asks_short_histories_together(
-    small_network: CausalPFN, rng: Generator, passes: list[list[tuple[int, int]]]
-) -> None:
-    host, X = copy.deepcopy(small_network), rng.standard_normal((2, 42, 3))
-    alone, beside = (
-        [EmbeddedSequence(small_network, rows, rows[:, 0], host=given) for rows in X]
-        for given in (None, host)
-    )
-    x = rng.standard_normal((20, 3))
-    expected = answer([Question(sequence, x, (42,)) for sequence in alone])
-    assert passes == [[(42, 20)], [(42, 20)]]
-    passes.clear()
-    found = answer([Question(sequence, x, (42,)) for sequence in beside])
-    assert passes == [[(42, 20), (42, 20)]]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.means, other.means, atol=1e-5)
-
-
 def test_prefixes_with_different_tails_of_one_cache_take_turns(
     small_network: CausalPFN, rng: Generator, passes: list[list[tuple[int, int]]]
 ) -> None:
@@ -182,6 +164,6 @@ def test_histories_and_tails_that_pass_as_one_tensor_say_the_same_up_to_rounding
     alone = said()
     monkeypatch.setitem(growth.CELLS_AT_ONCE, "cpu", cells)
     monkeypatch.setitem(asking.FEW_QUERIES, "cpu", 4096)
-    monkeypatch.setattr(Cache, "tail_ends", lambda _, size: [size])  # as on a card
+    monkeypatch.setattr(Cache, "tail_ends", Cache._grown_ends)  # as on a card
     for one, other in zip(alone, said(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)

@@ -66,3 +66,19 @@ def test_standardised_rows_have_mean_zero_and_deviation_one() -> None:
     torch.testing.assert_close(x.mean(1), torch.zeros(2), atol=1e-4, rtol=0)
     torch.testing.assert_close(x.std(1), torch.ones(2), atol=1e-4, rtol=0)
     assert (functions.standardise(torch.full((1, 9), 4.0)) == 0).all()
+
+
+def linear_r2(value: torch.Tensor, X: torch.Tensor) -> torch.Tensor:
+    Z = torch.cat([torch.ones_like(X[..., :1]), X], -1)
+    left = value[..., None] - Z @ torch.linalg.lstsq(Z, value[..., None]).solution
+    return 1 - left[..., 0].var(1) / value.var(1)
+
+
+def test_functions_with_a_trend_follow_a_straight_line_first_of_all() -> None:
+    X = DeviceRng(0).normal(32, 400, 4)
+    explained = [
+        torch.cat([linear_r2(functions.draw_function(X, rng=DeviceRng(s), trend=t), X) for s in range(12)])
+        for t in (0.0, 1.0)
+    ]
+    assert explained[1].quantile(0.05) > 0.3
+    assert explained[1].median() > explained[0].median() + 0.2

@@ -34,3 +34,16 @@ def test_single_cells_of_some_tables_lie_far_out() -> None:
     far = inputs.spoil(X, rng=DeviceRng(1)) != X
     assert 0.02 < far.flatten(1).any(1).float().mean() < 0.15
     assert far.float().mean() < 0.001
+
+
+@pytest.mark.parametrize("features", [6, 7, 41])
+def test_categories_are_columns_of_zeros_and_ones_and_numbers_come_after_them(features: int) -> None:
+    for seed in range(8):
+        shown, view = inputs.draw_categories(5, 60, features, rng=DeviceRng(seed))
+        assert shown.shape == view.shape == (5, 60, features)
+        levels = ((shown == 0) | (shown == 1)).all(1).all(0)
+        count = int(levels.sum())
+        assert count >= features // 2
+        assert levels[:count].all()
+        # Worth does not depend on how rare a level is, only on whether it is there.
+        torch.testing.assert_close(view[..., :count], (shown[..., :count] - 0.2) / 0.4)

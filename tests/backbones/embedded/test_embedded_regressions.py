@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
-from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelBasis
+from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelBasis, alike
 from pfnts.backbones.embedded.regressions import (
     LIMIT,
     NOTES,
@@ -162,21 +162,21 @@ def test_average_by_evidence_and_the_probabilities_told_are_those_of_the_matrice
     regressions = Regressions()
     said = regressions.extend(X, y)[1, row].numpy()
     fitted = max(size for size in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96) if size <= row)
-    kernels = regressions._kernels
     x, targets = X[1, :fitted].numpy(), y[1, :fitted].numpy()
     one = np.ones((fitted, 1))
     found = [evidence(np.hstack([one, x]), targets, 3 * p) for p in PENALTIES]
     waves = np.hstack([one, x, np.sin(x), np.cos(x), np.sin(2 * x), np.cos(2 * x)])
     found += [evidence(waves, targets, 3 * p) for p in PENALTIES]
-    for kernel, penalty in product(kernels, KERNEL_PENALTIES):
-        # Rows are foretold by the basis of the last doubling before them.
+    for shares, penalty in product([alike, regressions._by_waves], KERNEL_PENALTIES):
+        # Rows count half as the basis of the last doubling before them foretold them, half as this one fits.
         ends, total = [1, *(2**k for k in range(1, 8) if 2**k < fitted), fitted], 0.0
         for begin, end in pairwise(ends):
-            basis = KernelBasis.of(X[:, :begin], kernel._weights(X[:, :begin]))
+            basis = KernelBasis.of(X[:, :begin], shares(X[:, :begin]))
             Z = basis(X[:, :end])[1].numpy()
-            total += evidence(Z, y[1, :end].numpy(), penalty)
             if begin > 1:
-                total -= evidence(Z[:begin], y[1, :begin].numpy(), penalty)
+                own = evidence(Z[:begin], y[1, :begin].numpy(), penalty)
+                total = (total + own) / 2 - own
+            total += evidence(Z, y[1, :end].numpy(), penalty)
         found.append(total)
     weight = np.exp(found - np.max(found))
     weight /= weight.sum()

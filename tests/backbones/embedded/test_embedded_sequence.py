@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +12,10 @@ from numpy.random import Generator
 
 from pfnts.backbones.embedded import EmbeddedBackbone, asking, growth
 from pfnts.backbones.embedded import sequence as module
-from pfnts.backbones.embedded.asking import WORTH_MOVING, prepare
-from pfnts.backbones.embedded.cache import PIECE, SHORT, SIDE_BY_SIDE, Cache, Piece, attention, tail_ends
+from pfnts.backbones.embedded.asking import prepare
+from pfnts.backbones.embedded.cache import PIECE, SHORT, SIDE_BY_SIDE, Cache, Piece, tail_ends
 from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions, base_predictions_of
@@ -91,7 +91,7 @@ def entered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     run = growth._pass
 
     def counted(network: CausalPFN, stacks: list[list[Piece]], cores: Cores) -> None:
-        rows.extend(piece.cells.shape[1] for stack in stacks for piece in stack)
+        rows.extend(piece.length for stack in stacks for piece in stack)
         run(network, stacks, cores)
 
     monkeypatch.setattr(growth, "_pass", counted)
@@ -280,33 +280,6 @@ def test_shipped_network_learns_a_curve(rng: Generator) -> None:
     assert error[1] < error[0]
 
 
-def test_short_caches_are_kept_on_the_cpu_and_many_queries_go_where_the_network_is(
-    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y, _ = history(rng, n=800)
-    queries = rng.standard_normal((WORTH_MOVING + 1, 3))
-    expected = EmbeddedSequence(small_network, X, y).means(queries, [40, 800])
-    host, passed = copy.deepcopy(small_network), []
-    for owner, what in ((growth, "rows"), (asking, "queries")):
-
-        def noted(network: CausalPFN, *given: Any, what: str = what, run: Any = owner._pass) -> Any:
-            passed.append((what, "host" if network is host else "card"))
-            return run(network, *given)
-
-        monkeypatch.setattr(owner, "_pass", noted)
-    sequence = EmbeddedSequence(small_network, X, y, host=host)
-    np.testing.assert_allclose(sequence.means(queries, [40]), expected[:1], atol=1e-5)
-    assert set(passed) == {("rows", "host"), ("queries", "card")}
-    passed.clear()
-    few = sequence.means(queries[:5], [40])
-    np.testing.assert_allclose(few, expected[:1, :5], atol=1e-5)
-    assert passed == [("queries", "host")]
-    passed.clear()
-    np.testing.assert_array_equal(sequence.means(queries, [800]), expected[1:])
-    assert basis_of(800) >= SHORT
-    assert set(passed) == {("rows", "card"), ("queries", "card")}
-
-
 @pytest.mark.parametrize(("size", "features"), [(40, 3), (40, 50), (800, 3)])
 def test_everything_that_a_card_computes_with_is_moved_there(
     small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch, size: int, features: int
@@ -326,8 +299,8 @@ def test_everything_that_a_card_computes_with_is_moved_there(
     monkeypatch.setattr(Regressions, "base_predictions", told)
     X, y, _ = history(rng, n=size, features=features)
     card = copy.deepcopy(small_network).to("meta")
-    sequence = EmbeddedSequence(card, X, y, device="meta", host=small_network)
+    sequence = EmbeddedSequence(card, X, y, device="meta")
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
-        sequence.means(rng.standard_normal((WORTH_MOVING + 1, features)), [size])
+        sequence.means(rng.standard_normal((9, features)), [size])
     assert seen == {"cpu" if basis_of(size) < SHORT else "meta"}
-    assert sequence.cache_of(size).device == ("cpu" if basis_of(size) < SHORT and features == 3 else "meta")
+    assert sequence.cache_of(size).device == "meta"

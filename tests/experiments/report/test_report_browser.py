@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from pfnts.experiments import Run
 from pfnts.experiments.report import write_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -46,6 +47,8 @@ addEventListener("load", function use() {
 
   const plot = all(".plot")[0], card = plot.closest(".card"), box = plot.getBoundingClientRect();
   found.curves = all("polyline", plot).length;
+  const inside = (b) => b.y >= 0 && b.y + b.height <= plot.viewBox.baseVal.height;
+  found.outside = all("text", plot).filter((text) => !inside(text.getBBox())).map((text) => text.textContent);
   const at = { clientX: box.right - 11, clientY: box.top + 20, bubbles: true };
   plot.dispatchEvent(new PointerEvent("pointermove", at));
   found.tip = card.querySelector(".tip").innerText;
@@ -97,6 +100,17 @@ def test_page_sorts_reads_hides_and_darkens_in_a_browser(small: Path, tmp_path: 
 def test_page_fits_a_phone(small: Path, tmp_path: Path) -> None:
     found = tried(write_report(small, figures=False), tmp_path, width=360)
     assert (found["width"], found["overflow"], found["problems"]) == (360, 0, [])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+def test_names_at_the_ends_of_curves_stay_within_the_picture(
+    tmp_path: Path, make_run: Callable[..., Run], save_runs: Callable[..., Path]
+) -> None:
+    ends = {"pfn-ts": 10.0, "lin-ts": 95.0, "lin-ucb": 96.0, "rf-ts": 97.0, "ts": 98.0, "uniform": 99.0}
+    runs = [make_run("linear", policy, 0, regret) for policy, regret in ends.items()]
+    found = tried(write_report(save_runs(runs, tmp_path / "runs"), figures=False), tmp_path)
+    assert found["curves"] == len(ends)
+    assert found["outside"] == []
 
 
 def tried(page: Path, folder: Path, *, width: int = 1200) -> dict[str, Any]:

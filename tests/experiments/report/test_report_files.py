@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import shutil
 import signal
@@ -19,7 +20,9 @@ from typer.testing import CliRunner
 
 from pfnts.cli import app
 from pfnts.experiments import Job, PolicySpec, Run, RunStore, summarize
+from pfnts.experiments.charts import Chart, Line, Panel
 from pfnts.experiments.report import write_report
+from pfnts.experiments.report.page import Part, write_page
 from pfnts.experiments.report.tables import Cell, Table, latex, markdown, spread
 from pfnts.reproduction import PAPER
 from pfnts.reproduction.published import DEVIATION, LIBRARIES, REGRET
@@ -146,6 +149,14 @@ def test_cell_without_runs_is_shown_as_missing(
     assert found["friedman", "ts"] == "0"
 
 
+def test_page_beside_the_paper_says_which_variants_are_its_ablations(small: Path, tmp_path: Path) -> None:
+    alone = write_report(small, tmp_path / "plain", figures=False).read_text(encoding="utf-8")
+    beside = write_report(small, figures=False, beside=PAPER).read_text(encoding="utf-8")
+    for page in (alone, beside):
+        assert "lin-ts by nu" in page
+    assert (PAPER.remarks["Variants"] in alone, PAPER.remarks["Variants"] in beside) == (False, True)
+
+
 def test_paper_and_libraries_stand_beside_ours(
     tmp_path: Path, make_run: MakeRun, save_runs: SaveRuns
 ) -> None:
@@ -189,8 +200,8 @@ def test_figures_are_drawn_the_same_again(tmp_path: Path, small_runs: SmallRuns,
 
 def test_run_made_twice_counts_once_and_ours_is_the_one(small: Path) -> None:
     before = (write_report(small, figures=False).parent / "regret.csv").read_bytes()
-    folder = next(small.glob("linear_ts_0_*"))
-    twin = shutil.copytree(folder, small / "linear_ts_0_0000000000000000")
+    folder = next(small.glob("linear-ts-replication-0_*"))
+    twin = shutil.copytree(folder, small / "linear-ts-replication-0_0000000000000000")
     about = json.loads((twin / "run.json").read_text())
     about["producer"]["code"], about["finished"] = "other", "2999-01-01T00:00:00+00:00"
     (twin / "run.json").write_text(json.dumps(about))
@@ -234,6 +245,18 @@ def test_names_are_texts_everywhere(tmp_path: Path, make_run: MakeRun, save_runs
     assert row.startswith("| lin-ts(nu=")
     assert rows(page.parent / "regret.csv")[0]["policy"] == f"lin-ts(nu={NAUGHTY})"
     assert (page.parent / "figures" / "linear.svg").stat().st_size > 1000
+
+
+def test_data_of_the_page_are_json_and_end_no_script(tmp_path: Path) -> None:
+    """What the script reads: no name closes its element, no number is one that JSON does not know."""
+    panel = Panel("p", [1, 2], (Line(0, [math.nan, math.inf]),))
+    chart = Chart("</script><!--<script>&amp;", (("'\u2028", 0),), (panel,), ylabel="y")
+    page = write_page(tmp_path / "page.html", title="", lead="", parts=[Part("P", (chart,))])
+    text = page.read_text(encoding="utf-8")
+    assert text.count("</script>") == 2
+    (board,) = json.loads(Page(text).payload, parse_constant=pytest.fail)["boards"]
+    assert (board["heading"], board["series"][0]["label"]) == (chart.heading, "'\u2028")
+    assert board["panels"][0]["lines"][0]["y"] == [None, None]
 
 
 def test_nothing_that_a_run_names_is_imported(

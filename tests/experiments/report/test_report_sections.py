@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from pfnts import policies
 from pfnts.experiments import PolicySpec, Run
+from pfnts.experiments.charts import COLOURS, DARK_COLOURS, DASHES, styles_of
 from pfnts.experiments.outcomes import bands, condense
 from pfnts.experiments.report.contents import row_name
 from pfnts.experiments.report.sections import OPENML, OTHER, SYNTHETIC, Section, organize
@@ -129,3 +131,9 @@ def test_default_within_a_settings_object_is_found(make_run: MakeRun) -> None:
         for policy in (plain, varied)
     ]
     assert row_name(organize(outcomes)[-1], plain) == "refresh=1.5 (default)"
+
+
+def test_every_policy_has_a_colour_and_dashes_of_its_own() -> None:
+    styles = styles_of(policies.names())
+    for colours in (COLOURS, DARK_COLOURS):
+        assert len({(colours[style], DASHES[style]) for style in styles}) == len(policies.names())

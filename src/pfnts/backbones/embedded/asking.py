@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,22 +15,24 @@ from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
-from pfnts.backbones.embedded.cache import HOST, Cache, attention
+from pfnts.backbones.embedded.cache import Cache
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, quantile_levels
+from pfnts.backbones.embedded.key_values import attention
+from pfnts.backbones.embedded.model import CausalPFN, log_position, quantile_levels
+from pfnts.backbones.embedded.recorded import passing
+from pfnts.backbones.embedded.rows import joined
+from pfnts.backbones.embedded.segments import Tokens, blocks
 
 if TYPE_CHECKING:
     from pfnts.backbones.embedded.sequence import EmbeddedSequence
 
-QUERIES_AT_ONCE = {"cpu": 64, HOST: 64, "cuda": 4096, "mps": 4096}
+QUERIES_AT_ONCE = {"cpu": 64, "cuda": 4096, "mps": 4096}
 """Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
-FEW_QUERIES = {"cpu": 8, HOST: 64, "cuda": 4096, "mps": 4096}
+FEW_QUERIES = {"cpu": 8, "cuda": 4096, "mps": 4096}
 """Up to as many, a pass consists of small operations: histories and prefixes are better asked together."""
-CELLS_AT_ONCE = {"cpu": 32_768, HOST: 4096, "cuda": 262_144, "mps": 65_536}
+CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
-WORTH_MOVING = 64
-"""More queries than this are put to the network where it is, keys and values of a short cache being moved."""
 _LARGEST = np.finfo(np.float64).max
 
 
@@ -49,13 +51,18 @@ def answer(questions: Sequence[Question]) -> list[Prediction]:
         for asked in checked:
             if asked.sizes and len(asked.x):
                 largest[asked.sequence] = max(largest.get(asked.sequence, 0), *asked.sizes)
-        grow([sequence.work_ahead(size) for sequence, size in largest.items()], cores)
+        for sequence in largest:
+            sequence.begin_question()
         prefixes = [p for asked in checked for p in asked.prefixes()]
-        for wave in in_waves(prefixes):
+        for number, wave in enumerate(in_waves(prefixes)):
             sizes: dict[EmbeddedSequence, list[int]] = {}
             for prefix in wave:
                 sizes.setdefault(prefix.asked.sequence, []).append(prefix.size)
-            grow([sequence.reach(each) for sequence, each in sizes.items()], cores)
+            growths = [
+                sequence.reach(each, ahead=number == 0 and largest[sequence] >= sequence.size / 2)
+                for sequence, each in sizes.items()
+            ]
+            grow(chain.from_iterable(growths), cores)
             _ask(wave, cores)
     return [asked.prediction() for asked in checked]
 
@@ -66,7 +73,7 @@ def prepare(sequences: Sequence[PredictiveSequence]) -> None:
     if checked:
         kind = torch.device(checked[0].device).type
         with _held(checked), Cores.lent(kind) as cores, torch.inference_mode():
-            grow([sequence.enter() for sequence in checked], cores)
+            grow(chain.from_iterable(sequence.enter() for sequence in set(checked)), cores)
 
 
 @contextmanager
@@ -143,14 +150,6 @@ class _Prefix:
     size: int
     cache: Cache
 
-    @property
-    def place(self) -> tuple[CausalPFN, str]:
-        """Which network to ask, and its kind of device: where the cache is, or where many queries fit."""
-        if len(self.asked.x) <= WORTH_MOVING:
-            return self.cache.network, self.cache.kind
-        sequence = self.asked.sequence
-        return sequence.network, torch.device(sequence.device).type
-
     def tell(self, parts: Sequence[_Output]) -> None:
         """Take what the network said about parts of the queries."""
         scale, centre = self.cache.y_scale, self.cache.y_centre
@@ -176,10 +175,10 @@ class _Slice:
     """Some queries after one prefix, as the network sees them."""
 
     prefix: _Prefix
-    x: Matrix
-    """(q, P), as given"""
     shown: Tensor
     """(q, P'), as the network sees them; on the CPU"""
+    told: Tensor
+    """(q, P''), as regressions do"""
 
 
 def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
@@ -201,18 +200,18 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
     """Put queries to prefixes whose caches are ready."""
     cut: dict[_Prefix, list[_Slice]] = {}
     for prefix in prefixes:
-        shown, (_, kind) = prefix.cache.show(prefix.asked.x), prefix.place
+        (shown, told), kind = prefix.cache.show(prefix.asked.x), prefix.cache.kind
         at_once = max(1, min(QUERIES_AT_ONCE[kind], CELLS_AT_ONCE[kind] // shown.shape[1]))
         # How many cores there are must not matter here: another cut rounds differently.
         count = math.ceil(len(shown) / at_once)
         cut[prefix] = [
-            _Slice(prefix, x, part)
-            for x, part in zip(np.array_split(prefix.asked.x, count), shown.tensor_split(count), strict=True)
+            _Slice(prefix, *part)
+            for part in zip(shown.tensor_split(count), told.tensor_split(count), strict=True)
         ]
     alone: list[_Slice] = []
     batches: dict[tuple[CausalPFN, str, int], list[_Slice]] = {}  # by the number of columns
     for prefix, parts in cut.items():
-        network, kind = prefix.place
+        network, kind = prefix.cache.network, prefix.cache.kind
         if len(parts) == 1 and len(parts[0].shown) <= FEW_QUERIES[kind]:
             batches.setdefault((network, kind, parts[0].shown.shape[1]), []).append(parts[0])
         else:
@@ -222,7 +221,7 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
         for few in _cut(batch, CELLS_AT_ONCE[kind] // width):
             said |= zip(few, _pass(network, few, cores), strict=True)
     if alone:
-        outputs = cores.each(lambda part: _pass(part.prefix.place[0], [part], Cores())[0], alone)
+        outputs = cores.each(lambda part: _pass(part.prefix.cache.network, [part], Cores())[0], alone)
         said |= zip(alone, outputs, strict=True)
     for prefix, parts in cut.items():
         prefix.tell([said[part] for part in parts])
@@ -247,29 +246,26 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     sizes = [part.prefix.size for part in slices]
     longest = sorted(range(len(slices)), key=lambda i: -sizes[i])  # first, so that cores end together
     device = network.cells.missing.device
-    position = torch.tensor([t for t, q in zip(sizes, lengths, strict=True) for _ in range(q)], device=device)
-
-    def attend(number: int, block: CausalBlock, h: Tensor) -> Tensor:
-        parts = block.queries(block.norm(h), position).split(lengths, 2)
-
-        def look(i: int) -> Tensor:
-            key, value = slices[i].prefix.cache.upto(number, sizes[i])
-            return attention(parts[i], key.to(device), value.to(device))
-
-        seen = dict(zip(longest, cores.each(look, longest), strict=True))
-        return block.finish(h, torch.cat([seen[i] for i in range(len(parts))], 2))
-
-    cells = [
-        network.cells(part.shown[None].to(device), part.prefix.cache.identity.to(device)) for part in slices
-    ]
-    h = torch.cat(cells, 1) + network.cells.target.unknown  # (1, m, P, c)
-    for number, (column, across) in enumerate(zip(network.columns, network.across, strict=True)):
-        h = across(attend(number, column, h))
-    base_predictions = torch.cat(
-        [part.prefix.cache.base_predictions(part.x, part.prefix.size).to(device) for part in slices], 1
+    said = [part.prefix.cache.base_predictions(part.told, part.prefix.size).to(device) for part in slices]
+    tokens = Tokens(
+        joined([part.shown[None] for part in slices]).to(device),
+        slices[0].prefix.cache.identity,  # caches with as many columns have the same
+        log_position(torch.from_numpy(np.repeat(sizes, lengths)).to(device)),
+        joined(said),
     )
-    h = (network.readout(h) + network.target.unknown + network.base_prediction(base_predictions))[:, :, None]
-    for number, block in enumerate(network.in_context, len(network.columns)):
-        h = attend(number, block, h)
-    said = [out.cpu().split(lengths) for out in network.head(h[0, :, 0], base_predictions[0])]
-    return [_Output(*out) for out in zip(*said, strict=True)]
+
+    def look(i: int) -> Tensor:
+        key, value = slices[i].prefix.cache.upto(number, sizes[i])
+        return attention(parts[i], key, value)
+
+    with passing(network, tokens) as running:
+        last = len(blocks(network)) - 1
+        (query,) = running.begin()
+        for number in range(last + 1):
+            parts = query.split(lengths, 2)
+            looked = dict(zip(longest, cores.each(look, longest), strict=True))
+            seen = joined([looked[i] for i in range(len(slices))], 2)
+            if number < last:
+                (query,) = running.go_on(number, seen)
+        answers = running.read(seen).cpu().split(lengths)
+    return [_Output(out[:, 0], out[:, 1:-1], out[:, -1]) for out in answers]

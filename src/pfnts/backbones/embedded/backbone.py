@@ -9,7 +9,6 @@ from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
-import torch
 from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 
@@ -50,12 +49,10 @@ class EmbeddedBackbone(Backbone):
         with _file(weights) as path:
             self.fingerprint: str = fingerprint(path)
             self._network = load_network(path, device, self.fingerprint)
-            on_cpu = torch.device(device).type == "cpu"
-            self._host = None if on_cpu else load_network(path, "cpu", self.fingerprint)
 
     def sequence(self, X: ArrayLike, y: ArrayLike, *, keep: Sequence[int] = ()) -> EmbeddedSequence:
         """Start a history; columns in ``keep`` are never mixed with others."""
-        return EmbeddedSequence(self._network, X, y, keep=keep, device=self._device, host=self._host)
+        return EmbeddedSequence(self._network, X, y, keep=keep, device=self._device)
 
     def prepare(self, sequences: Sequence[PredictiveSequence]) -> None:
         """Let every row enter the caches that questions to come will need."""

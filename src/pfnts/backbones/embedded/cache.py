@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,36 +13,32 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pfnts.backbones.embedded.columns import ColumnReduction
+from pfnts.backbones.embedded.key_values import KeyValues
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
-from pfnts.backbones.embedded.regressions import Regressions
-from pfnts.backbones.embedded.rows import Claims
+from pfnts.backbones.embedded.recorded import RecordedFunction, recordings
+from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions
 
 Array = NDArray[np.float64]
 
 SMALLEST_BASIS = 32
-HOST = "host"
-"""The kind of device that a CPU is where a card does the rest, and the last bit is given up for speed: on a
-card numbers depend on the size of an operation, and so on what else is asked."""
-PIECE = {"cpu": 64, HOST: 64, "cuda": 256, "mps": 256}
+PIECE = {"cpu": 64, "cuda": 256, "mps": 256}
 """Rows that enter a cache together."""
 BASE = 4
 """Ratio of the pieces of a tail: smaller takes fewer passes for a new tail, larger less for a row more."""
-SIDE_BY_SIDE = {"cpu": 4, HOST: 4, "cuda": 8, "mps": 4}
+SIDE_BY_SIDE = {"cpu": 4, "cuda": 8, "mps": 4}
 """Pieces in one pass."""
+KEPT = 4
+"""Whole pieces after each of which a cache remembers what regressions knew: a tail may begin there."""
+ASKED_OFTEN = 2
+"""Sizes for which base predictions are recorded: the newest that is asked for, and the one before it."""
 NARROW = 40
 """As many columns are always shown, and no more are told to regressions, whose time grows with their cube."""
 CELLS = 16_384
 """More columns are shown as long as they times the rows of the basis are no more than this."""
 SHORT = 512
-"""Regressions of a cache with a smaller basis are made on the CPU, wherever the network is, and its rows are
-kept there, unless they have many columns: these are thousands of small operations, and to start one on a card
-takes longer than to do it here."""
-FEW = 4
-"""Up to as many queries, plain products read keys and values faster than fused attention does."""
-FEW_ON_A_CARD = 6144
-"""The same on a card, over all heads: fused attention goes through the keys once for every 64 queries, one
-key after the other, so that with few queries most of the card has nothing to do."""
+"""Regressions of a cache with a smaller basis are made on the CPU, wherever the network is: these are
+thousands of small operations, and to start one on a card takes longer than to do it here."""
 
 
 class Cache:
@@ -52,7 +48,8 @@ class Cache:
     and products of other shapes round differently. So rows enter in whole pieces only. The rows after the
     last whole piece, the tail of a prefix, enter in pieces of 16, 4 and 1 rows, aligned likewise: a row more
     takes one pass, and any tail at most nine. The tail lies before the first row, next to which it can be
-    read in one stretch whatever whole pieces follow. Where the last bit is given up, a tail enters in one.
+    read in one stretch whatever whole pieces follow. Where the last bit is given up, all that is missing of a
+    tail enters at once.
 
     Parameters
     ----------
@@ -66,8 +63,6 @@ class Cache:
         Columns that are never mixed with others.
     device
         Where to compute, and where the network is.
-    kind
-        Its kind, if that is `HOST`.
     """
 
     def __init__(
@@ -78,9 +73,8 @@ class Cache:
         *,
         keep: Sequence[int],
         device: str,
-        kind: str | None = None,
     ) -> None:
-        self.kind = kind = kind or torch.device(device).type
+        self.kind = kind = torch.device(device).type
         """Of the device where it is kept."""
         self.device = device
         """Where it is kept."""
@@ -102,11 +96,13 @@ class Cache:
         # Blocks run out of room at different sizes, so that no question waits for all of them to be moved.
         blocks = len(network.columns) + len(network.in_context)
         self._held = [KeyValues(front=self._front, growth=1.1 + 0.2 * i / blocks) for i in range(blocks)]
-        self._regressions = Regressions()
+        self._regressions = {0: Regressions()}  # by the whole pieces that they were told, the last few
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
-        start = network.cells.start_row(self.identity)  # (1, 1, P, c)
-        told = torch.zeros(1, 1, network.architecture.row, device=device)
-        self._start = [Piece(network, kind, start, told, self._place(0, 1, before=None), self._held)]
+        on_card = torch.device(self._regress_on).type == "cuda"
+        self._record = recordings(network).record if on_card else None
+        self._said: dict[int, RecordedFunction] = {}  # base predictions by size, on a card
+        start = self._piece(self._place(0, 1, before=None), KnownRows.none(self.identity))
+        self._start = [replace(start, start=True)]
 
     @property
     def empty(self) -> bool:
@@ -118,24 +114,27 @@ class Cache:
         assert not self.empty
         other = copy.copy(self)
         other._held = [held.fork() for held in self._held]
-        other._tail = list(self._tail)
+        other._regressions, other._tail = dict(self._regressions), list(self._tail)
+        other._said = dict(self._said)
         return other
 
-    def show(self, X: Array) -> Tensor:
-        """Contexts as the network sees them, (m, P), on the CPU."""
-        return self._views[0].contexts(X)
+    def show(self, X: Array) -> tuple[Tensor, Tensor]:
+        """Contexts as the network sees them, (m, P), and as regressions do; on the CPU."""
+        shown = self._views[0].contexts(X)
+        return shown, shown if len(self._views) == 1 else self._views[-1].contexts(X)
 
-    def reach(self, size: int, X: Array, y: Array) -> Growth:
-        """Make ready to answer after ``size`` rows of the history X (n, P), y (n,)."""
-        yield from self.enter(size, X, y)
-        if not self.holds(size):
-            yield from self._reach_tail(size, X, y)
+    def reach(self, size: int, X: Array, y: Array, *, ahead: int = 0) -> Growth:
+        """Make ready to answer after ``size`` rows of the history X (n, P), y (n,).
 
-    def enter(self, size: int, X: Array, y: Array) -> Growth:
-        """Enter the whole pieces among the first ``size`` rows of the history, some at a time."""
-        whole = size - size % self.piece
-        while self.rows < whole:
-            yield from self._extend(min(whole, self.rows + self._at_once), X, y)
+        Whole pieces among its first ``ahead`` rows enter as well. Few rows take one pass.
+        """
+        start = size - size % self.piece
+        whole, tail = max(start, ahead - ahead % self.piece), size > start and not self.holds(size)
+        while self.rows < whole or tail:
+            upto = max(self.rows, min(whole, self.rows + self._at_once))
+            now = tail and upto >= start
+            yield from self._enter(upto, X, y, tail=size if now else None)
+            tail = tail and not now
 
     def holds(self, size: int) -> bool:
         """Whether it can answer after ``size`` rows as it is."""
@@ -145,19 +144,52 @@ class Cache:
 
     def tail_ends(self, size: int) -> list[int]:
         """Sizes after the pieces in which the tail of a prefix enters: what it can answer for with it."""
-        return [size] if self.kind != "cpu" else tail_ends(size - size % self.piece, size)
+        return tail_ends(size - size % self.piece, size) if self.kind == "cpu" else self._grown_ends(size)
 
-    def _extend(self, size: int, X: Array, y: Array) -> Growth:
-        """Enter whole pieces of the history, up to ``size`` rows."""
-        regressions, ends = self._regressions.fork(), range(self.rows + self.piece, size + 1, self.piece)
-        pieces = [self._known(end - self.piece, end, X, y, regressions, None) for end in ends]
-        yield [*self._start, *pieces]
-        self._start, self.rows, self._regressions = [], size, regressions
+    def _grown_ends(self, size: int) -> list[int]:
+        """Those where the last bit is given up: what is there of the tail stays, the rest is one piece."""
+        start = size - size % self.piece
+        held = [end for end, _ in self._tail] if self._tail and self._tail[0][0] == start else []
+        return [*(end for end in held[1:] if end < size), size]
 
-    def base_predictions(self, X: Array, size: int) -> Tensor:
+    def _enter(self, size: int, X: Array, y: Array, *, tail: int | None) -> Growth:
+        """Enter whole pieces of the history, up to ``size`` rows, and the tail of a prefix."""
+        told, pieces = dict(self._regressions), list(self._start)
+        for end in range(self.rows + self.piece, size + 1, self.piece):
+            told[end] = told[end - self.piece].fork()
+            pieces.append(self._known(end - self.piece, end, X, y, told[end], None))
+        known: list[tuple[int, Regressions]] = []
+        if tail is not None:
+            start, ends = tail - tail % self.piece, self.tail_ends(tail)
+            if not self._tail or self._tail[0][0] != start:
+                self._tail = [(start, told[start] if start in told else self._told(start, X, y))]
+            common = sum(end == held for end, (held, _) in zip(ends, self._tail[1:], strict=False))
+            del self._tail[1 + common :]  # other rows will stand in their places
+            known = self._tail[-1:]
+            for end in ends[common:]:
+                last, regressions = known[-1][0], known[-1][1].fork()
+                pieces.append(self._known(last, end, X, y, regressions, start))
+                known.append((end, regressions))
+        yield pieces
+        self._start, self.rows = [], size
+        self._regressions = dict(sorted(told.items())[-KEPT:])
+        self._tail += known[1:]
+
+    def base_predictions(self, shown: Tensor, size: int) -> Tensor:
         """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, base predictions)."""
-        known = self._regressions if size % self.piece == 0 else dict(self._tail)[size]
-        return known.base_predictions(self._exact(self._views[-1].contexts(X)), [size]).float()
+        X = self._exact(shown)
+        if self._record is None:
+            return self._base_predictions_at(size)(X)
+        if size not in self._said:
+            self._said[size] = RecordedFunction(self._base_predictions_at(size), self._record)
+            for old in list(self._said)[:-ASKED_OFTEN]:
+                del self._said[old]
+        return self._said[size](X)
+
+    def _base_predictions_at(self, size: int) -> Callable[[Tensor], Tensor]:
+        """What regressions on the first ``size`` rows say, as a function of contexts."""
+        known = self._regressions[self.rows] if size % self.piece == 0 else dict(self._tail)[size]
+        return lambda X: known.base_predictions(X, [size]).float()
 
     def upto(self, block: int, size: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the start row and the first ``size`` rows at a block, by its number."""
@@ -169,36 +201,20 @@ class Cache:
         """Where the start row stands; a tail lies before it, the other rows behind."""
         return self.piece - 1
 
-    def _reach_tail(self, size: int, X: Array, y: Array) -> Growth:
-        """Enter the rows after the last whole piece of a prefix."""
-        start, ends = size - size % self.piece, self.tail_ends(size)
-        if not self._tail or self._tail[0][0] != start:
-            self._tail = [(start, self._regressions_at(start, X, y))]
-        common = sum(end == known for end, (known, _) in zip(ends, self._tail[1:], strict=False))
-        del self._tail[1 + common :]
-        for end in ends[common:]:
-            last, regressions = self._tail[-1][0], self._tail[-1][1].fork()
-            yield [*self._start, self._known(last, end, X, y, regressions, start)]
-            self._start = []
-            self._tail.append((end, regressions))
-
-    def _regressions_at(self, size: int, X: Array, y: Array) -> Regressions:
-        """What was known after some whole pieces."""
-        if size == self.rows:
-            return self._regressions.fork()
+    def _told(self, size: int, X: Array, y: Array) -> Regressions:
+        """What regressions knew after whole pieces that entered long ago."""
         regressions = Regressions()
         for end in range(self.piece, size + 1, self.piece):
-            self._tell(X[end - self.piece : end], y[end - self.piece : end], regressions)
+            rows = slice(end - self.piece, end)
+            self._tell(self.show(X[rows])[1], self._views[0].targets(y[rows]), regressions)
         return regressions
 
-    def _tell(self, X: Array, y: Array, regressions: Regressions) -> Tensor:
+    def _tell(self, X: Tensor, y: Tensor, regressions: Regressions) -> Tensor:
         """Show rows to regressions, and return what they said before, (1, m, base predictions)."""
-        view = self._views[-1]
-        said = regressions.extend(self._exact(view.contexts(X)), self._exact(view.targets(y)))
-        return said.float().to(self.device)
+        return regressions.extend(self._exact(X), self._exact(y)).float().to(self.device)
 
     def _exact(self, x: Tensor) -> Tensor:
-        """What the network sees, for regressions: where they are made, in double precision if there is it."""
+        """What regressions see, where they are made, in double precision if there is it."""
         x = x.to(self._regress_on)[None]
         return x if x.device.type == "mps" else x.double()
 
@@ -206,13 +222,13 @@ class Cache:
         self, begin: int, end: int, X: Array, y: Array, regressions: Regressions, start: int | None
     ) -> Piece:
         """Rows from ``begin`` to ``end``, a whole piece or one of the tail that begins at ``start``."""
-        network, X, y = self.network, X[begin:end], y[begin:end]
-        target = self._views[0].targets(y)[None].to(self.device)
-        shown = self.show(X)[None].to(self.device)
-        cells = network.cells(shown, self.identity) + network.cells.target(target)[:, :, None]
-        told = network.target(target) + network.base_prediction(self._tell(X, y, regressions))
+        (shown, told), target = self.show(X[begin:end]), self._views[0].targets(y[begin:end])
+        rows = shown[None], target[None], self._tell(told, target, regressions)
         place = self._place(begin + 1, end + 1, before=start)
-        return Piece(network, self.kind, cells, told, place, self._held)
+        return self._piece(place, KnownRows(*(x.to(self.device) for x in rows)))
+
+    def _piece(self, place: _Place, rows: KnownRows) -> Piece:
+        return Piece(self.network, self.kind, self.identity, rows, place, self._held)
 
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
         """Where tokens at positions ``begin`` to ``end`` stand; in the tail if it begins ``before`` them."""
@@ -261,7 +277,7 @@ class _Place:
     """Where some data tokens stand among all, and which they see."""
 
     position: Tensor
-    """(m,), how many rows each is allowed to know of."""
+    """(m,), how many rows each is allowed to know of; 0 for the start row."""
     at: int
     """Where the first of them is kept."""
     begin: int
@@ -271,107 +287,54 @@ class _Place:
 
 
 @dataclass(frozen=True)
+class KnownRows:
+    """Some rows of a history as the network is shown them."""
+
+    X: Tensor
+    """(1, m, P)"""
+    y: Tensor
+    """(1, m)"""
+    base_predictions: Tensor
+    """(1, m, BASE_PREDICTIONS)"""
+
+    @staticmethod
+    def none(identity: Tensor) -> KnownRows:
+        """What is shown of the start row: nothing."""
+        zeros = identity.new_zeros
+        return KnownRows(zeros(1, 1, identity.shape[1]), zeros(1, 1), zeros(1, 1, BASE_PREDICTIONS))
+
+
+@dataclass(frozen=True)
 class Piece:
-    """Data tokens before the first block."""
+    """Data tokens on their way into a cache."""
 
     network: CausalPFN
     """Through which they will pass."""
     kind: str
     """Of the device where it is."""
-    cells: Tensor
-    """(1, m, P, c)"""
-    told: Tensor
-    """(1, m, d), what a row's token is told beside its cells."""
+    identity: Tensor
+    """(1, P, identity), of the columns; caches with as many columns have the same."""
+    rows: KnownRows
+    """Nothing is known of the start row."""
     place: _Place
     held: list[KeyValues]
     """Where the keys and values of each block are kept."""
+    start: bool = False
+    """Whether it is the start row."""
+
+    @property
+    def length(self) -> int:
+        """Number of tokens."""
+        return len(self.place.position)
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return self.identity.shape[1]
 
 
 Growth = Iterator[list[Piece]]
 """Work on a cache, step by step: each gives the pieces that must pass through the network before the next."""
-
-
-@dataclass(eq=False)
-class _Room:
-    """Where keys and values lie."""
-
-    key: Tensor
-    value: Tensor
-    claims: Claims
-    """Of the places from the front on."""
-    shared: bool = False
-    """Whether others may read the tail that is there."""
-
-
-class KeyValues:
-    """Keys and values of one block, each (1, H, n, w), with room to grow along n.
-
-    Whole pieces lie from ``front`` on, one after the other, and the tail before it.
-    """
-
-    def __init__(self, *, front: int, growth: float) -> None:
-        self._front = self._end = front
-        self._growth = growth
-        self._room: _Room | None = None
-
-    def fork(self) -> KeyValues:
-        """A copy that shares what is there; what either writes, the other does not see."""
-        if self._room is not None:
-            self._room.shared = True
-        return copy.copy(self)
-
-    def write(self, at: int, key: Tensor, value: Tensor) -> None:
-        """Put those of m tokens, (1, H, m, w), from ``at`` on."""
-        end = at + key.shape[2]
-        if not self._may_write(at, end):
-            self._move(at, end, key, value)
-        assert self._room is not None
-        self._room.key[:, :, at:end], self._room.value[:, :, at:end] = key, value
-        self._end = end if at >= self._front else self._end
-
-    def view(self, begin: int, end: int) -> tuple[Tensor, Tensor]:
-        """Those between two places."""
-        assert self._room is not None
-        return self._room.key[:, :, begin:end], self._room.value[:, :, begin:end]
-
-    def _may_write(self, at: int, end: int) -> bool:
-        """Whether there is room that nobody else uses."""
-        room = self._room
-        if room is None or end > room.key.shape[2]:
-            return False
-        return room.claims.claim(at, end) if at >= self._front else not room.shared
-
-    def _move(self, at: int, end: int, *like: Tensor) -> None:
-        """Move to a room of its own, where there is place up to ``end``."""
-        old, had = ((), 0) if self._room is None else ((self._room.key, self._room.value), self._end)
-        length = max(end, int(self._growth * had))
-        key, value = (tensor.new_empty(1, tensor.shape[1], length, tensor.shape[3]) for tensor in like)
-        for new, before in zip((key, value), old, strict=False):
-            new[:, :, :had] = before[:, :, :had]
-        self._room = _Room(key, value, Claims(end if at >= self._front else had))
-
-
-def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Attend from m tokens (1, H, m, w) to n others; a mask (m, n) is added to the scores.
-
-    Keys and values are (1, h, n, w): each serves H / h heads, which are so many more queries.
-    """
-    heads, m, w = query.shape[1:]
-    served = key.shape[1]
-    share = heads // served
-    if mask is not None and m > FEW:  # views: neither keys nor the mask are copied for every head
-        key, value = (x.transpose(0, 1).expand(-1, share, -1, -1) for x in (key, value))
-        seen = F.scaled_dot_product_attention(query.reshape(served, share, m, w), key, value, attn_mask=mask)
-        return seen.reshape(1, heads, m, w)
-    query = query.reshape(1, served, share * m, w)
-    if m > FEW and not (query.is_cuda and heads * m <= FEW_ON_A_CARD):
-        seen = F.scaled_dot_product_attention(query, key, value)
-    else:
-        score = (query * w**-0.5) @ key.mT
-        if mask is not None:
-            score = score + mask.repeat(share, 1)
-        seen = torch.softmax(score, -1) @ value
-    return seen.reshape(1, heads, m, w)
 
 
 def tail_ends(start: int, size: int) -> list[int]:

@@ -13,7 +13,9 @@ CANDIDATES = 4
 """Rows drawn for each that one arm is tried on."""
 
 
-def draw_classes(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tuple[Tensor, Tensor]:
+def draw_classes(
+    batch: int, rows: int, features: int, *, rng: DeviceRng, trend: float = 0.35
+) -> tuple[Tensor, Tensor]:
     """Draw contexts (B, n, P) and the chances of reward 1, (B, n), which are often 0 or 1.
 
     The table holds either the rows on which one class was named, or all rows with the class that was named as
@@ -23,8 +25,8 @@ def draw_classes(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tup
     arms = classes if features >= classes + 2 and rng.chance(0.5) else 0
     candidates = rows if arms else CANDIDATES * rows
     shown, view = draw_inputs(batch, candidates, features - arms, rng=rng)
-    label = (nearest_centre if rng.chance(0.5) else largest_score)(view, classes, rng)  # (B, m)
-    if rng.chance(0.5):
+    label = (nearest_centre if rng.chance(0.5) else largest_score)(view, classes, rng, trend)  # (B, m)
+    if rng.chance(0.4 + 0.5 * trend):
         shown = move_apart(shown, label, classes, rng=rng)
     wrong = 0.1 * rng.uniform(batch, 1) * (rng.uniform(batch, 1) < 0.5)
     if arms:
@@ -39,10 +41,11 @@ def draw_classes(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tup
     return shown, torch.where(right, 1 - wrong, wrong / (classes - 1))
 
 
-def nearest_centre(view: Tensor, classes: int, rng: DeviceRng) -> Tensor:
+def nearest_centre(view: Tensor, classes: int, rng: DeviceRng, trend: float = 0.35) -> Tensor:
     """The class (B, m) of the nearest of some rows, with unequal shares."""
     batch, rows, features = view.shape
-    count = min(rows, round(rng.log_uniform(classes, 30 * classes)))
+    most = classes if rng.chance(trend) else 30 * classes
+    count = min(rows, round(rng.log_uniform(classes, most)))
     x = view * (draw_relevant(view, rng=rng) * torch.exp(0.5 * rng.normal(batch, features)))[:, None]
     at = rng.uniform(batch, rows).argsort(1)[:, :count]
     centre = x.gather(1, at[..., None].expand(-1, -1, features))
@@ -53,9 +56,9 @@ def nearest_centre(view: Tensor, classes: int, rng: DeviceRng) -> Tensor:
     return label.gather(1, near)
 
 
-def largest_score(view: Tensor, classes: int, rng: DeviceRng) -> Tensor:
+def largest_score(view: Tensor, classes: int, rng: DeviceRng, trend: float = 0.35) -> Tensor:
     """The class (B, m) whose score is largest, with unequal shares."""
-    score = torch.stack([standardise(draw_function(view, rng=rng)) for _ in range(classes)], -1)
+    score = torch.stack([standardise(draw_function(view, rng=rng, trend=trend)) for _ in range(classes)], -1)
     return (score + rng.normal(len(view), 1, classes) * rng.log_uniform(0.05, 1.5)).argmax(-1)
 
 

@@ -17,12 +17,19 @@ ROUGH = 0.3
 """Share of the families' groups that are rougher than rewards mostly are: what only long histories tell."""
 
 
-def draw_function(X: Tensor, *, rng: DeviceRng) -> Tensor:
-    """Evaluate one random function per table, all of one family, sometimes with a second one added."""
-    if rng.chance(0.13):  # every column counts, and nothing else
+def draw_function(X: Tensor, *, rng: DeviceRng, trend: float = 0.35) -> Tensor:
+    """Evaluate one random function per table, all of one family.
+
+    With probability ``trend`` it bends a straight line, which counts for more; else it stands alone, or
+    sometimes with a second one.
+    """
+    if rng.chance(0.4 * trend):  # every column counts, and nothing else
         return standardise(linear(X, torch.ones_like(X[:, 0]), rng))
-    value = standardise(_family(rng)(X, draw_relevant(X, rng=rng), rng))
-    if rng.chance(0.25):
+    relevant = draw_relevant(X, rng=rng)
+    value = standardise(_family(rng)(X, relevant, rng))
+    if rng.chance(trend):
+        value = standardise(linear(X, relevant, rng)) + 1.2 * rng.uniform(len(X), 1) * value
+    elif rng.chance(0.25):
         second = standardise(_family(rng)(X, draw_relevant(X, rng=rng), rng))
         value = value + rng.uniform(len(X), 1) * second
     return value

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from functools import partial
 
-import torch
-from torch import Tensor
-
-from pfnts.backbones.embedded.cache import HOST, Growth, Piece, attention
+from pfnts.backbones.embedded.cache import Growth, Piece
 from pfnts.backbones.embedded.cores import Cores
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
+from pfnts.backbones.embedded.key_values import attention
+from pfnts.backbones.embedded.model import CausalPFN, log_position
+from pfnts.backbones.embedded.recorded import passing
+from pfnts.backbones.embedded.rows import joined
+from pfnts.backbones.embedded.segments import Asked, Tokens, blocks
 
-CELLS_AT_ONCE = {"cpu": None, HOST: 4096, "cuda": 262_144, "mps": 65_536}
+CELLS_AT_ONCE = {"cpu": None, "cuda": 262_144, "mps": 65_536}
 """Cells of pieces that pass as one tensor. On a CPU each piece passes by itself: a core can take it, and what
 is kept of a row does not depend on what else is entered, not even in the last bit. Elsewhere the last bit is
 given up for larger operations."""
@@ -40,44 +43,47 @@ def _batches(pieces: Sequence[Piece], at_once: int | None) -> list[list[list[Pie
         return [[[piece] for piece in pieces]]
     batches: list[list[list[Piece]]] = []
     width, room = 0, 0
-    for piece in sorted(pieces, key=lambda piece: piece.cells.shape[2]):
-        if piece.cells.shape[2] != width or room < piece.cells.shape[1]:
-            width = piece.cells.shape[2]
-            room = max(piece.cells.shape[1], at_once // width)
+    for piece in sorted(pieces, key=lambda piece: piece.columns):
+        if piece.columns != width or room < piece.length:
+            width = piece.columns
+            room = max(piece.length, at_once // width)
             batches.append([[]])
         batches[-1][0].append(piece)
-        room -= piece.cells.shape[1]
+        room -= piece.length
     return batches
 
 
 def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -> None:
     """Pass data tokens through the network, keeping the keys and values of each block."""
-    lengths = [[piece.cells.shape[1] for piece in stack] for stack in stacks]
-    positions = [torch.cat([piece.place.position for piece in stack]) for stack in stacks]
-    every = range(len(stacks))
-    h = [torch.cat([piece.cells for piece in stack], 1) for stack in stacks]
+    lengths = [[piece.length for piece in stack] for stack in stacks]
+    every, last = range(len(stacks)), len(blocks(network)) - 1
+    with ExitStack() as opened:
+        passes = [opened.enter_context(passing(network, _tokens(stack))) for stack in stacks]
 
-    def attend(number: int, block: CausalBlock, then: Callable[[Tensor], Tensor]) -> None:
-        def ask(i: int) -> tuple[Tensor, Tensor, Tensor]:
-            normed = block.norm(h[i])
-            return *block.keys_values(normed), block.queries(normed, positions[i])
-
-        def see(i: int) -> Tensor:
+        def see(number: int, i: int) -> Asked:
             seen = []
-            for piece, query in zip(stacks[i], asked[i][2].split(lengths[i], 2), strict=True):
+            for piece, query in zip(stacks[i], asked[i][0].split(lengths[i], 2), strict=True):
                 key, value = piece.held[number].view(piece.place.begin, piece.place.end)
                 seen.append(attention(query, key, value, piece.place.mask))
-            return then(block.finish(h[i], torch.cat(seen, 2)))
+            return passes[i].go_on(number, joined(seen, 2))
 
-        asked = cores.each(ask, every)
-        for stack, length, (key, value, _) in zip(stacks, lengths, asked, strict=True):
-            for piece, *new in zip(stack, key.split(length, 2), value.split(length, 2), strict=True):
-                piece.held[number].write(piece.place.at, *new)
-        h[:] = cores.each(see, every)
+        asked = cores.each(lambda i: passes[i].begin(), every)
+        for number in range(last + 1):
+            for stack, length, (_, key, value) in zip(stacks, lengths, asked, strict=True):
+                for piece, *new in zip(stack, key.split(length, 2), value.split(length, 2), strict=True):
+                    piece.held[number].write(piece.place.at, *new)
+            if number < last:  # nobody sees what rows have seen in the last block
+                asked = cores.each(partial(see, number), every)
 
-    for number, (column, across) in enumerate(zip(network.columns, network.across, strict=True)):
-        attend(number, column, across)
-    told = [torch.cat([piece.told for piece in stack], 1) for stack in stacks]
-    h = cores.each(lambda i: (network.readout(h[i]) + told[i])[:, :, None], every)
-    for number, block in enumerate(network.in_context, len(network.columns)):
-        attend(number, block, lambda h: h)
+
+def _tokens(stack: Sequence[Piece]) -> Tokens:
+    """Pieces one after the other."""
+    position = joined([piece.place.position[None] for piece in stack])[0]
+    return Tokens(
+        joined([piece.rows.X for piece in stack]),
+        stack[0].identity,
+        log_position(position),
+        joined([piece.rows.base_predictions for piece in stack]),
+        joined([piece.rows.y for piece in stack]),
+        position == 0 if any(piece.start for piece in stack) else None,
+    )

@@ -17,6 +17,8 @@ def draw_inputs(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tupl
 
     The two differ where a column is a categorical code: the number shown says nothing of its worth.
     """
+    if features >= 6 and rng.chance(0.2):
+        return draw_categories(batch, rows, features, rng=rng)
     if features >= 3 and rng.chance(0.45):
         return draw_manifold(batch, rows, features, rng=rng)
     normal = rng.normal(batch, rows, features)
@@ -84,6 +86,38 @@ def draw_manifold(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tu
     X = torch.where(mixed & (role > 0.2) & (role < 0.35), rounded, X)
     X = torch.where(mixed & (role > 0.8), torch.exp(0.8 * X), X)
     return spoil(X, rng=rng), standardise(view)
+
+
+def draw_categories(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tuple[Tensor, Tensor]:
+    """Categorical variables as a schema shows them, a column of zeros and ones for every level, and numbers.
+
+    All follow a few hidden causes, the more or the less.
+    """
+    hidden = rng.integer(1, 6)
+    causes = rng.normal(batch, rows, hidden)
+    if rng.chance(0.4):  # lumps
+        centre = 1.5 * rng.normal(batch, rng.integer(2, 12), hidden)
+        lump = rng.index(centre.shape[1], batch, rows, 1)
+        causes = standardise(0.4 * causes + centre.gather(1, lump.expand(-1, -1, hidden)))
+    tie, shares = rng.log_uniform(0.3, 4.0), rng.log_uniform(0.2, 1.5)
+    numbers = rng.integer(0, features // 2) if rng.chance(0.5) else 0
+    parts, width = [], features - numbers
+    while width:
+        levels = min(width, rng.integer(2, 20 if rng.chance(0.15) else 8))
+        choices = max(2, levels)  # where one column is left, it says yes or no
+        score = tie * causes @ rng.normal(batch, hidden, choices) / math.sqrt(hidden)
+        score = score + shares * rng.normal(batch, 1, choices)
+        luck = -torch.log(-torch.log(rng.uniform(*score.shape).clamp(1e-6, 1 - 1e-6)))
+        code = (score + luck).argmax(-1)
+        parts.append(torch.nn.functional.one_hot(code, choices)[..., :levels].float())
+        width -= levels
+    level = torch.cat(parts, -1)
+    view = (level - 0.2) / 0.4  # what a level is worth does not depend on how rare it is
+    if not numbers:
+        return level, view
+    mixed = causes @ rng.normal(batch, hidden, numbers)
+    number = standardise(mixed + rng.log_uniform(0.1, 3.0) * rng.normal(batch, rows, numbers))
+    return torch.cat([level, spoil(number, rng=rng)], -1), torch.cat([view, number], -1)
 
 
 def spoil(X: Tensor, *, rng: DeviceRng) -> Tensor:

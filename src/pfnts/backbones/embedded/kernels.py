@@ -3,7 +3,8 @@
 The kernel is a bell over contexts plus straight lines and a constant; the first rows are its centres. When
 the history has doubled, columns are weighed anew and the rows so far become centres, up to a limit: from one
 doubling to the next it is a ridge regression on a fixed basis. A basis is chosen by the rows so far, so that
-only later rows are evidence for it; earlier ones count as the bases before it foretold them.
+later rows are better evidence for it: earlier ones count half as it fits them, half as the bases before it
+foretold them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from pfnts.backbones.embedded.rows import stacked
 from pfnts.backbones.embedded.sums import Sums, solve
 
 KERNEL_PENALTIES = (0.03, 0.3, 3.0)
@@ -61,39 +63,34 @@ class KernelRegression:
             before, self._rows = self._rows, min(n, doubled)
             # Two fits to a doubling: on the old basis half way, then on the new one.
             sizes = [size for size in [doubled * 3 // 4] if before < size <= self._rows]
-            if before:
-                self._fit(X, y, sizes)
+            foretold = self._fit(X, y, sizes, foretell=self._rows == doubled) if before else None
             if self._rows == doubled:
-                foretold = self._evidence()
                 self._basis = KernelBasis.of(X[:, :doubled], self._weights(X[:, :doubled]))
                 self._sums = Sums.none(len(X), self._basis.features, X)
                 self._before = None
                 self._fit(X, y, [doubled])
                 if foretold is not None:
-                    self._before = foretold - self._fits[-1].evidence
-                    self._fits[-1] = replace(self._fits[-1], evidence=foretold)
+                    self._before = (foretold - self._fits[-1].evidence) / 2
+                    self._fits[-1] = replace(self._fits[-1], evidence=self._fits[-1].evidence + self._before)
 
     def _weights(self, X: Tensor) -> Tensor:
-        return _alike(X) if self._shares is None else self._shares(X)
+        return alike(X) if self._shares is None else self._shares(X)
 
-    def _fit(self, X: Tensor, y: Tensor, sizes: list[int]) -> None:
+    def _fit(self, X: Tensor, y: Tensor, sizes: list[int], *, foretell: bool = False) -> Tensor | None:
+        """Add rows to the sums, and fit at some sizes; to ``foretell``, give the evidence of all rows."""
         assert self._basis is not None
         assert self._sums is not None
         rows = slice(self._sums.rows, self._rows)
-        *at_sizes, self._sums = self._sums.through(self._basis(X[:, rows]), y[:, rows], [*sizes, self._rows])
-        if sizes:
-            found, evidence = solve(at_sizes, penalties=KERNEL_PENALTIES)
-            if self._before is not None:
-                evidence = evidence + self._before[:, None]
-            each = zip(sizes, found.unbind(1), evidence.unbind(1), strict=True)
-            self._fits += [KernelFit.of(size, self._basis, beta, log) for size, beta, log in each]
-
-    def _evidence(self) -> Tensor | None:
-        """Of all rows so far, (B, 3); None before there is a basis."""
-        if self._sums is None:
+        sums = self._sums.through(self._basis(X[:, rows]), y[:, rows], [*sizes, self._rows])
+        self._sums = sums[-1]
+        if not (sizes or foretell):
             return None
-        _, evidence = solve([self._sums], penalties=KERNEL_PENALTIES)
-        return evidence[:, 0] if self._before is None else evidence[:, 0] + self._before
+        found, evidence = solve(sums if foretell else sums[:-1], penalties=KERNEL_PENALTIES)
+        if self._before is not None:
+            evidence = evidence + self._before[:, None]
+        each = zip(sizes, found.unbind(1), evidence.unbind(1), strict=False)
+        self._fits += [KernelFit.of(size, self._basis, beta, log) for size, beta, log in each]
+        return evidence[:, -1] if foretell else None
 
     def fit(self, size: int) -> KernelFit:
         """The last fit to at most ``size`` rows; one that says nothing before the first."""
@@ -105,10 +102,10 @@ class KernelRegression:
         fits = [self.fit(size) for size in sizes]
         centres = self._centres[:, : max(fit.of_centres.shape[1] for fit in fits)]
         # (B, S, 1, P), or (B, 1, 1, P) where weights never change
-        weight = torch.stack([fit.weight for fit in (fits if self._shares else fits[:1])], 1)[:, :, None]
+        weight = stacked([fit.weight for fit in (fits if self._shares else fits[:1])])[:, :, None]
         x = X[:, None] * weight
-        of_centres = torch.stack([_pad(fit.of_centres, centres.shape[1]) for fit in fits], 1)
-        of_lines = torch.stack([fit.of_lines for fit in fits], 1)
+        of_centres = stacked([_pad(fit.of_centres, centres.shape[1]) for fit in fits])
+        of_lines = stacked([fit.of_lines for fit in fits])
         return with_constant(x) @ of_lines + bells(x, centres[:, None] * weight) @ of_centres
 
 
@@ -164,7 +161,7 @@ class KernelFit:
         """What is known before the first row of X (B, n, P): nothing, so zero is said."""
         batch, _, features = X.shape
         zeros = X.new_zeros(batch, features + 1, len(KERNEL_PENALTIES))
-        return cls(0, _alike(X).sqrt(), zeros, zeros[:, :0], zeros[:, 0])
+        return cls(0, alike(X).sqrt(), zeros, zeros[:, :0], zeros[:, 0])
 
     @classmethod
     def of(cls, size: int, basis: KernelBasis, beta: Tensor, evidence: Tensor) -> KernelFit:
@@ -189,14 +186,15 @@ def bells(x: Tensor, centres: Tensor) -> Tensor:
 
 def with_constant(x: Tensor) -> Tensor:
     """A constant before the columns, (..., P + 1)."""
-    return torch.cat([torch.ones_like(x[..., :1]), x], -1)
+    return torch.nn.functional.pad(x, (1, 0), value=1.0)
 
 
-def _alike(X: Tensor) -> Tensor:
+def alike(X: Tensor) -> Tensor:
     """The same weight for every column of X (B, n, P), (B, P)."""
     return torch.full_like(X[:, 0], 1 / X.shape[2])
 
 
 def _pad(coefficients: Tensor, rows: int) -> Tensor:
     """Zeros below (B, m, 3) up to ``rows``."""
-    return torch.nn.functional.pad(coefficients, (0, 0, 0, rows - coefficients.shape[1]))
+    missing = rows - coefficients.shape[1]
+    return torch.nn.functional.pad(coefficients, (0, 0, 0, missing)) if missing else coefficients

@@ -144,7 +144,8 @@ class Sight:
 
     data: int
     position: Tensor
-    """(data + q,), how many rows lie before a token, itself included if it is data and not the start."""
+    """(data + q,), by `log_position`: rows that lie before a token, itself included if it is data and not the
+    start."""
 
     @staticmethod
     def of(rows: int, asked: int, *, together: bool, device: torch.device) -> Sight:
@@ -152,7 +153,12 @@ class Sight:
         data = rows - asked + 1 if together else rows
         at = torch.full((asked,), data - 1, device=device) if together else None
         queries = torch.arange(rows - asked, rows, device=device) if at is None else at
-        return Sight(data, torch.cat([torch.arange(data, device=device), queries]))
+        return Sight(data, log_position(torch.cat([torch.arange(data, device=device), queries])))
+
+
+def log_position(rows: Tensor) -> Tensor:
+    """Numbers of rows that tokens see (m,), on a logarithmic scale on which 1023 is one."""
+    return torch.log1p(rows) / math.log(1024)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None) -> Tensor:
@@ -268,9 +274,12 @@ class CausalBlock(nn.Module):
         return self._split(self.key(normed)), self._split(self.value(normed))
 
     def queries(self, normed: Tensor, position: Tensor) -> Tensor:
-        """Queries of tokens (B, m, P, w), sharper if they see more rows, as (B, P * heads, m, w / heads)."""
+        """Queries of tokens (B, m, P, w), sharper if they see more rows, as (B, P * heads, m, w / heads).
+
+        ``position`` (m,) is as `log_position` has it.
+        """
         growth = F.softplus(self.sharpness(normed))  # (B, m, P, heads)
-        scale = 1 + growth * (torch.log1p(position) / math.log(1024)).to(normed.dtype)[:, None, None]
+        scale = 1 + growth * position.to(normed.dtype)[:, None, None]
         query = self.query(normed).unflatten(-1, (self.heads, -1)) * scale[..., None]
         return query.flatten(-3, -2).transpose(-3, -2)
 

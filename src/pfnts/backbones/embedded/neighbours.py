@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.rows import Rows
+from pfnts.backbones.embedded.rows import Rows, joined, stacked, twice
 
 NEAREST = 16
 PREDICTIONS = 6
@@ -25,68 +25,74 @@ ENTRIES = {"cpu": 2**23, "cuda": 2**28, "mps": 2**25}
 
 
 class Neighbours:
-    """Nearest rows in B histories of one shape, which grow together."""
+    """Nearest rows in B histories of one shape, which grow together.
+
+    Both metrics are one batch: half as many operations.
+    """
 
     def __init__(self) -> None:
         self._targets = Rows()
-        self._plain = Rows()
-        self._white = Rows()
+        self._rows = Rows()  # (2 B, n, P): scaled, then whitened
         self._whitenings: list[tuple[int, Tensor]] = []
 
     def fork(self) -> Neighbours:
         """A copy that grows on its own."""
         copy = Neighbours()
-        copy._targets, copy._plain = self._targets.fork(), self._plain.fork()
-        copy._white, copy._whitenings = self._white.fork(), list(self._whitenings)
+        copy._targets, copy._rows = self._targets.fork(), self._rows.fork()
+        copy._whitenings = list(self._whitenings)
         return copy
 
     def extend(self, X: Tensor, y: Tensor) -> Tensor:
         """Add rows X (B, m, P), y (B, m); give what earlier rows say of each, (B, m, 8)."""
+        batch, root = len(X), X.shape[2] ** 0.5
         before = self._targets.length
         after = before + X.shape[1]
         self._targets.add(y)
         said = []
         while before < after:
             end = min(after, 1 << before.bit_length())  # the whitening changes at doublings
-            new = X[:, : end - before]
-            X = X[:, end - before :]
-            self._plain.add(new / new.shape[2] ** 0.5)
+            new, X = X[:, : end - before], X[:, end - before :]
             if before:
-                self._white.add(new @ self._whitenings[-1][1])
-                step = max(1, ENTRIES[new.device.type] // (len(new) * end))
+                self._rows.add(self._under_both(new, self._whitenings[-1][1]))
+                rows = self._rows.upto(end)
+                step = max(1, ENTRIES[X.device.type] // (len(rows) * end))
                 for begin in range(before, end, step):
                     stop = min(end, begin + step)
-                    limit = torch.arange(begin, stop, device=new.device)
-                    parts = [
-                        nearest(
-                            rows.upto(stop)[:, begin:], rows.upto(stop), self._targets.upto(stop), limit=limit
-                        )
-                        for rows in (self._plain, self._white)
-                    ]
-                    said.append(_arranged(parts))
+                    limit = torch.arange(begin, stop, device=X.device)
+                    near = nearest(
+                        rows[:, begin:stop], rows[:, :stop], twice(self._targets.upto(stop)), limit=limit
+                    )
+                    said.append(_arranged(near))
+                scaled = rows[:batch]
             else:
-                said.append(new.new_zeros(len(new), 1, PREDICTIONS + NOTES))
+                said.append(new.new_zeros(batch, 1, PREDICTIONS + NOTES))
+                scaled = new / root
             before = end
             if end & (end - 1) == 0:
-                rows = self._plain.upto(end)
-                self._whitenings.append((end, whitening(rows)))
-                self._white = Rows().add(rows * new.shape[2] ** 0.5 @ self._whitenings[-1][1])
-        return torch.cat(said, 1)
+                self._whitenings.append((end, whitening(scaled)))
+                white = scaled * root @ self._whitenings[-1][1]
+                self._rows = Rows().add(torch.cat([scaled, white]))
+        return joined(said)
 
     def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """What the first rows say of contexts X (B, q, P), (B, S, q, 8)."""
-        return torch.stack([self._say(X, size) for size in sizes], 1)
+        return stacked([self._say(X, size) for size in sizes])
 
     def _say(self, X: Tensor, size: int) -> Tensor:
         if not size:
             return X.new_zeros(*X.shape[:2], PREDICTIONS + NOTES)
         whitening = next(W for end, W in reversed(self._whitenings) if end <= size)
-        root = X.shape[2] ** 0.5
-        latest = whitening is self._whitenings[-1][1]
-        white = self._white.upto(size) if latest else self._plain.upto(size) * root @ whitening
-        y = self._targets.upto(size)
-        parts = [nearest(X / root, self._plain.upto(size), y), nearest(X @ whitening, white, y)]
-        return _arranged(parts)
+        rows, y = self._rows.upto(size), twice(self._targets.upto(size))
+        if whitening is not self._whitenings[-1][1]:
+            scaled = rows[: len(X)]
+            rows = torch.cat([scaled, scaled * X.shape[2] ** 0.5 @ whitening])
+        asked = self._under_both(X, whitening)
+        step = max(1, ENTRIES[X.device.type] // (len(rows) * size))
+        return joined([_arranged(nearest(part, rows, y)) for part in asked.split(step, 1)])
+
+    def _under_both(self, X: Tensor, whitening: Tensor) -> Tensor:
+        """Contexts (B, m, P) as (2 B, m, P): scaled, then whitened."""
+        return torch.cat([X / X.shape[2] ** 0.5, X @ whitening])
 
 
 def whitening(rows: Tensor) -> Tensor:
@@ -120,15 +126,16 @@ def nearest(X: Tensor, rows: Tensor, y: Tensor, *, limit: Tensor | None = None) 
     at = rank.topk(min(NEAREST, rows.shape[1]), dim=-1, largest=False).indices
     near = between.gather(2, at)
     seen = torch.isfinite(near)
-    near = near.clamp(min=1e-5)
-    target = y[:, None].expand(-1, X.shape[1], -1).gather(2, at).masked_fill(~seen, 0.0)
+    hidden, near = ~seen, near.clamp(min=1e-5)
+    target = y[:, None].expand(-1, X.shape[1], -1).gather(2, at).masked_fill(hidden, 0.0)
     four, count = target[..., :4].sum(-1), seen[..., :4].sum(-1)
-    reach = torch.where(seen, near, 0.0)[..., :8].amax(-1, keepdim=True)
+    reach = near[..., :8].masked_fill(hidden[..., :8], 0.0).amax(-1, keepdim=True)
     weight = torch.exp(-2 * near / reach)  # none where not seen
     vote = (weight * target).sum(-1) / weight.sum(-1)
     return torch.stack([target[..., 0], four / count, vote, near[..., 0].log() / 4], -1)
 
 
-def _arranged(parts: Sequence[Tensor]) -> Tensor:
-    """Predictions under both metrics, then distances."""
-    return torch.cat([*(part[..., :3] for part in parts), *(part[..., 3:] for part in parts)], -1)
+def _arranged(near: Tensor) -> Tensor:
+    """Predictions under both metrics, then distances: (2 B, q, 4) as (B, q, 8)."""
+    plain, white = near.chunk(2)
+    return torch.cat([plain[..., :3], white[..., :3], plain[..., 3:], white[..., 3:]], -1)

@@ -7,6 +7,7 @@ the tables the reward says whether a class was named rightly (`classes`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -48,16 +49,16 @@ def draw_tables(
 
 def draw_group(batch: int, rows: int, features: int, *, rng: DeviceRng, draws: int) -> Tables:
     """Draw histories that share the family of functions, the number of arms and how they were collected."""
-    kind = rng.choice([0.6, 0.25, 0.12, 0.03])
+    kind, trend = rng.choice([0.6, 0.25, 0.12, 0.03]), trend_of(rows)
     if kind == 1:
-        shown, chance = draw_classes(batch, rows, features, rng=rng)
+        shown, chance = draw_classes(batch, rows, features, rng=rng, trend=trend)
         value = chance
         reward: Reward = Share(chance, 1)
     elif kind == 0:
-        shown, value = draw_values(batch, rows, features, rng=rng)
+        shown, value = draw_values(batch, rows, features, rng=rng, trend=trend)
         reward = draw_reward(value, shown, rng=rng)
     else:
-        shown, value, reward = draw_rarities(batch, rows, features, rng=rng, noise=kind == 3)
+        shown, value, reward = draw_rarities(batch, rows, features, rng=rng, trend=trend, noise=kind == 3)
     shown = hide_cells(shown, value, rng=rng)
     return Tables(
         X=shown,
@@ -67,7 +68,23 @@ def draw_group(batch: int, rows: int, features: int, *, rng: DeviceRng, draws: i
     )
 
 
-def draw_values(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tuple[Tensor, Tensor]:
+def trend_of(rows: int) -> float:
+    """Share of functions that follow a straight line first of all: larger where rows are few.
+
+    A few rows tell little of anything else, so a mistaken belief in a trend costs little and a mistaken doubt
+    much.
+
+    Examples
+    --------
+    >>> trend_of(64), trend_of(256)
+    (0.65, 0.5)
+    """
+    return 0.65 - 0.075 * min(4.0, max(0.0, math.log2(rows / 64)))
+
+
+def draw_values(
+    batch: int, rows: int, features: int, *, rng: DeviceRng, trend: float = 0.35
+) -> tuple[Tensor, Tensor]:
     """Draw contexts (B, n, P) and what they are worth, (B, n)."""
     adaptive = rng.chance(0.3)
     candidates = 2 * rows if adaptive else rows
@@ -76,10 +93,10 @@ def draw_values(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tupl
     if arms:
         arm = draw_arms(batch, candidates, arms, rng=rng)  # (B, m)
         one_hot = torch.nn.functional.one_hot(arm, arms).to(shown.dtype)
-        value = arm_values(view, arm, arms, rng=rng)
+        value = arm_values(view, arm, arms, rng=rng, trend=trend)
         shown = torch.cat([shown, one_hot], -1)
     else:
-        value = draw_function(view, rng=rng)
+        value = draw_function(view, rng=rng, trend=trend)
     value = standardise(value).clamp(-6, 6)
     if adaptive:
         chosen = choose_rows(value, rng=rng)
@@ -89,16 +106,16 @@ def draw_values(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tupl
 
 
 def draw_rarities(
-    batch: int, rows: int, features: int, *, rng: DeviceRng, noise: bool
+    batch: int, rows: int, features: int, *, rng: DeviceRng, noise: bool, trend: float = 0.35
 ) -> tuple[Tensor, Tensor, Reward]:
     """Draw contexts, worth and reward where there is little to be learned.
 
     Rare yes or no, whose chance follows the context, or the arm alone, or nothing. Or noise around a level.
     """
     if rng.chance(0.5) and not noise:
-        shown, value = draw_values(batch, rows, features, rng=rng)
+        shown, value = draw_values(batch, rows, features, rng=rng, trend=trend)
         rate = draw_rates(batch, 1, rng=rng, rare=0.5).clamp(1e-4, 1 - 1e-4)
-        effect = 0.1 + 1.4 * rng.uniform(batch, 1)
+        effect = 1.5 * rng.uniform(batch, 1) ** 2  # mostly weak
         return shown, value, Share(torch.sigmoid(torch.logit(rate) + effect * value), 1)
     arms = rng.integer(2, min(8, features - 1)) if features >= 3 and rng.chance(0.4) else 0
     shown, _ = draw_inputs(batch, rows, features - arms, rng=rng)
@@ -121,7 +138,7 @@ def draw_arms(batch: int, rows: int, arms: int, *, rng: DeviceRng) -> Tensor:
     return torch.multinomial(weight, rows, replacement=True, generator=rng.generator)
 
 
-def arm_values(view: Tensor, arm: Tensor, arms: int, *, rng: DeviceRng) -> Tensor:
+def arm_values(view: Tensor, arm: Tensor, arms: int, *, rng: DeviceRng, trend: float = 0.35) -> Tensor:
     """Worth of each row under its arm: a shared function, functions of their own, or something between.
 
     An arm's own function is the group's function with the columns in another order.
@@ -129,8 +146,8 @@ def arm_values(view: Tensor, arm: Tensor, arms: int, *, rng: DeviceRng) -> Tenso
     batch, _, features = view.shape
     order = rng.uniform(batch, arms, features).argsort(-1)
     own_order = order.gather(1, arm[..., None].expand(-1, -1, features))
-    own = standardise(draw_function(view.gather(2, own_order), rng=rng))
-    shared = standardise(draw_function(view, rng=rng))
+    own = standardise(draw_function(view.gather(2, own_order), rng=rng, trend=trend))
+    shared = standardise(draw_function(view, rng=rng, trend=trend))
     share = rng.uniform(batch, 1)
     share = torch.where(rng.uniform(batch, 1) < 0.5, share.round(), share)
     offset = rng.normal(batch, arms).gather(1, arm) * torch.exp(rng.normal(batch, 1) * 0.7 - 0.7)

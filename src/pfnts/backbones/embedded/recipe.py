@@ -29,26 +29,25 @@ class Recipe:
     """The same for the last part of the training."""
     late: float = 0.75
     """Share of the time after which the last part begins."""
-    few: tuple[int, ...] = (1, 2, 4, 7, 11, 16, 22, 29)
+    few: tuple[int, ...] = (1, 3, 7, 12, 18, 26)
     """Rows of short histories."""
-    widths: tuple[int, ...] = (2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 64, 100)
+    widths: tuple[int, ...] = (2, 3, 5, 7, 10, 14, 20, 28, 40, 64, 100)
     width_weights: tuple[float, ...] = (
         0.03,
-        0.05,
         0.08,
-        0.12,
         0.16,
         0.17,
-        0.13,
-        0.12,
+        0.165,
+        0.125,
+        0.11,
         0.06,
-        0.05,
+        0.055,
+        0.025,
         0.02,
-        0.01,
     )
     steps_per_draw: int = 16
     """Steps that share a shape and one call of the prior, which is slow in small calls."""
-    uses: int = 2
+    uses: int = 3
     """Steps in which a table is used, its columns told apart in another way each time."""
     shapes_at_once: int = 6
     """Shapes that take turns, so that steps in a row differ in theirs."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.rows import Rows
+from pfnts.backbones.embedded.rows import Rows, numbers
 
 ADDED = 2
 """Predictions that the record adds."""
@@ -56,13 +56,11 @@ class Record:
         said = first[..., :-notes]
         if not self._errors.length:
             return torch.nn.functional.pad(first, (0, 2 * ADDED + said.shape[-1] + 1))
-        last = max(sizes) + 1
-        errors, own_errors = (
-            x.upto(last)[:, sizes][:, :, None]
-            for x in (self._errors, self._own_errors)  # (B, S, 1, K)
-        )
-        targets = self._targets.upto(last)[:, sizes][:, :, None, None]
-        size = torch.tensor(sizes, dtype=first.dtype, device=first.device)[:, None, None]
+        errors, own_errors = (x.at(sizes)[:, :, None] for x in (self._errors, self._own_errors))
+        targets = self._targets.at(sizes)[:, :, None, None]  # (B, S, 1, K), as the errors
+        # Filled rather than moved to a card: only that can be recorded.
+        size = first.new_full((1,), sizes[0]) if len(sizes) == 1 else numbers(sizes, first)
+        size = size[:, None, None]
         added = _added(said, errors, targets, size)
         return _completed(first, added, torch.cat([errors, own_errors], -1), size, notes)
 

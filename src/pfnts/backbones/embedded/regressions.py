@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 
 from pfnts.backbones.embedded import neighbours, record
-from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelRegression, with_constant
+from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelRegression, alike, with_constant
 from pfnts.backbones.embedded.neighbours import Neighbours
 from pfnts.backbones.embedded.record import Record
-from pfnts.backbones.embedded.rows import Rows
+from pfnts.backbones.embedded.rows import Rows, joined, stacked, twice
 from pfnts.backbones.embedded.sums import Sums, inverses, solve
 
 PENALTIES = (0.1, 1.0, 10.0)
@@ -64,7 +64,7 @@ class Regressions:
     def __init__(self) -> None:
         self._lines = RidgeRegression(with_constant, leverage=True)
         self._waves = RidgeRegression(_waves, refits=halvings)
-        self._kernels = [KernelRegression(), KernelRegression(self._by_waves)]
+        self._kernels = KernelRegression(self._shares)  # both as one batch: half as many operations
         self._neighbours = Neighbours()
         self._record = Record()
         self._X, self._y = Rows(), Rows()
@@ -73,8 +73,7 @@ class Regressions:
         """A copy that can be extended on its own; what was fitted is shared, not copied."""
         copy = Regressions()
         copy._lines, copy._waves = self._lines.fork(), self._waves.fork()
-        alike, by_waves = self._kernels
-        copy._kernels = [alike.fork(None), by_waves.fork(copy._by_waves)]
+        copy._kernels = self._kernels.fork(copy._shares)
         copy._neighbours, copy._record = self._neighbours.fork(), self._record.fork()
         copy._X, copy._y = self._X.fork(), self._y.fork()
         return copy
@@ -88,8 +87,7 @@ class Regressions:
         for ridge in (self._lines, self._waves):
             ridge.extend(X, y)
         all_X, all_y = self._X.add(X).upto(after), self._y.add(y).upto(after)
-        for kernel in self._kernels:
-            kernel.extend(all_X, all_y)
+        self._kernels.extend(twice(all_X), twice(all_y))
         # Rows between two refits share their coefficients.
         cuts = [before, *(s for s in refit_sizes(after) if before < s < after), after]
         said = []
@@ -97,7 +95,7 @@ class Regressions:
             whole = self._fitted(X[:, group[0] - before : group[-1] - before], group[:-1])
             steps = pairwise([size - group[0] for size in group])
             said += [whole[:, i, begin:end] for i, (begin, end) in enumerate(steps)]
-        first = _arranged(torch.cat(said, 1), self._neighbours.extend(X, y))
+        first = _arranged(joined(said), self._neighbours.extend(X, y))
         return _cut(self._record.extend(first, y, notes=_FITTED_NOTES))
 
     @torch.no_grad()
@@ -109,21 +107,26 @@ class Regressions:
 
     def _fitted(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """What regressions say: each, the average by evidence, the leverage of a line, log probabilities."""
-        ridges = [ridge.say(X, sizes) for ridge in (self._lines, self._waves)]
-        said = torch.cat([*ridges, *(kernel.say(X, sizes) for kernel in self._kernels)], -1)
+        lines, leverage = self._lines.say_with_leverage(X, sizes)
+        said = torch.cat([lines, self._waves.say(X, sizes), *self._kernels.say(twice(X), sizes).chunk(2)], -1)
         said = said.nan_to_num(0.0).clamp(-LIMIT, LIMIT)  # (B, S, q, 12)
         # The probability of each regression, all alike beforehand.
-        evidence = torch.stack([self._evidence(size) for size in sizes], 1)[:, :, None]
+        evidence = stacked([self._evidence(size) for size in sizes])[:, :, None]
         probability = torch.log_softmax(evidence.nan_to_num(-1e9), -1)
         average = (said * probability.exp()).sum(-1, keepdim=True)
         noted = (probability.clamp(min=UNLIKELY) / 4).expand_as(said)
-        return torch.cat([said, average, self._lines.leverage(X, sizes)[..., None], noted], -1)
+        return torch.cat([said, average, leverage[..., None], noted], -1)
 
     def _evidence(self, size: int) -> Tensor:
         """Log evidence of each regression (B, 12), as of the last fit of all."""
-        kernels = [kernel.fit(size) for kernel in self._kernels]
-        ridges = [ridge.evidence(kernels[0].size) for ridge in (self._lines, self._waves)]
-        return torch.cat([*ridges, *(fit.evidence for fit in kernels)], -1)
+        kernels = self._kernels.fit(size)
+        ridges = [ridge.evidence(kernels.size) for ridge in (self._lines, self._waves)]
+        return torch.cat([*ridges, *kernels.evidence.chunk(2)], -1)
+
+    def _shares(self, X: Tensor) -> Tensor:
+        """Weights of columns (2 B, P) for rows X (2 B, n, P), twice the same: first all columns alike."""
+        X = X[: len(X) // 2]
+        return torch.cat([alike(X), self._by_waves(X)])
 
     def _by_waves(self, X: Tensor) -> Tensor:
         """Weights (B, P) as the shares of columns in the variance of the waves fitted to rows X (B, n, P)."""
@@ -163,7 +166,7 @@ class RidgeRegression:
     basis
         Maps contexts (B, m, P) to (B, m, F).
     leverage
-        Whether `leverage` will be asked for.
+        Whether `say_with_leverage` will be asked for.
     refits
         Sizes up to some number at which coefficients are fitted; `refit_sizes` when left out.
     """
@@ -226,13 +229,13 @@ class RidgeRegression:
 
     def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""
-        return self._basis(X)[:, None] @ torch.stack([self.coefficients(size) for size in sizes], 1)
+        return self._basis(X)[:, None] @ stacked([self.coefficients(size) for size in sizes])
 
-    def leverage(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Logarithm of the variance of the line at contexts X (B, q, P) over the noise's, (B, S, q)."""
-        Z = self._basis(X)[:, None]
-        inverse = torch.stack([self._inverses[self._last(size)] for size in sizes], 1)
-        return ((Z @ inverse) * Z).sum(-1).clamp(min=1e-6).log() / 2
+    def say_with_leverage(self, X: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The same, and the logarithm of the variance of that mean over the noise's, (B, S, q)."""
+        Z, said = self._basis(X)[:, None], stacked([self.coefficients(size) for size in sizes])
+        inverse = stacked([self._inverses[self._last(size)] for size in sizes])
+        return Z @ said, ((Z @ inverse) * Z).sum(-1).clamp(min=1e-6).log() / 2
 
 
 def refit_sizes(n: int) -> list[int]:

@@ -1,9 +1,12 @@
-"""Rows that grow in place where nobody else can see it."""
+"""Rows that grow in place where nobody else can see it, and tensors side by side."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from functools import lru_cache
 
+import torch
 from torch import Tensor
 
 
@@ -65,8 +68,43 @@ class Rows:
         assert self._room is not None
         return self._room[:, :length]
 
+    def at(self, places: Sequence[int]) -> Tensor:
+        """Some rows, (B, len(places), ...)."""
+        if len(places) == 1:
+            return self.upto(places[0] + 1)[:, places[0] :]
+        return self.upto(max(places) + 1)[:, places]
+
     def fork(self) -> Rows:
         """A copy that shares what is there; what either adds, the other does not see."""
         copy = Rows()
         copy.length, copy._room, copy._claims = self.length, self._room, self._claims
         return copy
+
+
+# On short histories operations are so small that their number is what counts: one tensor is not copied.
+
+
+def stacked(tensors: Sequence[Tensor]) -> Tensor:
+    """K tensors (B, ...) as (B, K, ...)."""
+    return tensors[0][:, None] if len(tensors) == 1 else torch.stack(list(tensors), 1)
+
+
+def joined(tensors: Sequence[Tensor], dim: int = 1) -> Tensor:
+    """Tensors (B, k, ...) one after the other."""
+    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors), dim)
+
+
+def numbers(values: Sequence[float], like: Tensor) -> Tensor:
+    """Numbers as a tensor of the same kind, which is not to be changed: it is made once."""
+    return _numbers(tuple(values), like.dtype, like.device)
+
+
+@lru_cache(maxsize=4096)
+def _numbers(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.tensor(values, dtype=dtype, device=device)
+
+
+def twice(rows: Tensor) -> Tensor:
+    """A batch (B, ...) and the same again, (2 B, ...)."""
+    return rows[None].expand(2, *rows.shape).flatten(0, 1)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pfnts.backbones.base import Prediction, PredictiveSequence, Question
 from pfnts.backbones.checks import check_keep, check_rows
 from pfnts.backbones.embedded.asking import answer
-from pfnts.backbones.embedded.cache import HOST, NARROW, SHORT, SMALLEST_BASIS, Cache, Growth
+from pfnts.backbones.embedded.cache import SMALLEST_BASIS, Cache, Growth
 from pfnts.backbones.embedded.model import CausalPFN
 
 LARGEST_BASIS = 2048
@@ -39,8 +39,6 @@ class EmbeddedSequence(PredictiveSequence):
         Columns that are never mixed with others.
     device
         Where to compute.
-    host
-        The same network on the CPU, for caches that are too small for a card; none are when left out.
     """
 
     def __init__(
@@ -51,11 +49,9 @@ class EmbeddedSequence(PredictiveSequence):
         *,
         keep: Sequence[int] = (),
         device: str = "cpu",
-        host: CausalPFN | None = None,
     ) -> None:
         self.network = network
         self.device = device
-        self._host = host
         self._X, self._y = (rows.copy() for rows in check_rows(X, y, columns=None))  # with room to grow
         self._size = len(self._y)
         self._keep = check_keep(keep, self._X.shape[1])
@@ -110,45 +106,49 @@ class EmbeddedSequence(PredictiveSequence):
         self._used[basis] = self._questions
         return self._made(basis)
 
-    def reach(self, sizes: Sequence[int]) -> Growth:
-        """Make ready to answer after each of ``sizes`` rows, in increasing order."""
-        for size in sizes:
-            yield from self.cache_of(size).reach(size, self._X, self._y)
-
-    def work_ahead(self, asked: int) -> Growth:
-        """Do a share of what later questions will need, after a question about ``asked`` rows.
-
-        One piece of the rows that wait, and as much of the next cache as rows have come on the way to it.
-        """
+    def begin_question(self) -> None:
+        """Drop the caches that no question has needed for long."""
         self._questions += 1
         for old in [b for b, last in self._used.items() if last < self._questions - KEPT_FOR]:
             del self._used[old]
             self._caches.pop(old, None)
-        if asked >= self._size / 2:
-            yield from self.enter(pieces=1)
 
-    def enter(self, *, pieces: int | None = None) -> Growth:
-        """Let some pieces of the rows that wait enter, all if None, and what is due of the next cache."""
+    def reach(self, sizes: Sequence[int], *, ahead: bool) -> list[Growth]:
+        """Make ready to answer after each of ``sizes`` rows, for whose tails there is room together.
+
+        To work ``ahead`` is to do a share of what later questions will need: one piece of the rows that wait,
+        and as much of the next cache as rows have come on the way to it.
+        """
+        largest = {basis_of(size): size for size in sorted(sizes)}  # whose tail has those of the others
+        due = {}
+        if ahead:
+            cache = self._caches.get(basis_of(self._size))
+            due = self._due(0 if cache is None else cache.rows + cache.piece)
+        return [
+            self._made(basis).reach(largest.get(basis, 0), self._X, self._y, ahead=due.get(basis, 0))
+            for basis in {**largest, **due}
+        ]
+
+    def enter(self) -> list[Growth]:
+        """Let all rows that wait enter, and what is due of the next cache."""
+        return [
+            self._made(basis).reach(0, self._X, self._y, ahead=rows)
+            for basis, rows in self._due(self._size).items()
+        ]
+
+    def _due(self, rows: int) -> dict[int, int]:
+        """Rows that are due in the cache of all rows, ``rows`` at most, and in the next, by their basis."""
         n, basis = self._size, basis_of(self._size)
-        if n < SMALLEST_BASIS:
-            return
-        cache = self.cache_of(n) if pieces is None else self._caches.get(basis)
-        if cache is not None:
-            most = n if pieces is None else min(n, cache.rows + pieces * cache.piece)
-            yield from cache.enter(most, self._X, self._y)
-        if basis < LARGEST_BASIS and n >= 2 * basis:
-            self._used[2 * basis] = self._questions
-            cache = self._made(2 * basis)
-            due = min(n, 5 * (n - 2 * basis))  # all 2.5 times the basis when it takes over
-            yield from cache.enter(due, self._X, self._y)
+        due = {basis: min(n, rows)} if rows and n >= SMALLEST_BASIS else {}
+        if SMALLEST_BASIS <= basis < LARGEST_BASIS and n >= 2 * basis:
+            due[2 * basis] = min(n, 5 * (n - 2 * basis))  # all 2.5 times the basis when it takes over
+        self._used |= dict.fromkeys(due, self._questions)
+        return due
 
     def _made(self, basis: int) -> Cache:
         if basis not in self._caches:
-            network, device, kind = self.network, self.device, None
-            if self._host is not None and basis < SHORT and self.columns <= NARROW:
-                network, device, kind = self._host, "cpu", HOST
             X, y = self._X[:basis], self._y[:basis]
-            self._caches[basis] = Cache(network, X, y, keep=self._keep, device=device, kind=kind)
+            self._caches[basis] = Cache(self.network, X, y, keep=self._keep, device=self.device)
         return self._caches[basis]
 
 

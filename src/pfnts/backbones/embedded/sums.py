@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pfnts.backbones.embedded.rows import joined, numbers, stacked
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -40,8 +42,9 @@ class Sums:
         """Add rows as `plus` does; give the sums after ``ends`` rows, counted from the first of all."""
         found, sums = [], self
         for end in ends:
-            rows = slice(sums.rows - self.rows, end - self.rows)
-            sums = sums.plus(Z[:, rows], y[:, rows])
+            if end > sums.rows:
+                rows = slice(sums.rows - self.rows, end - self.rows)
+                sums = sums.plus(Z[:, rows], y[:, rows])
             found.append(sums)
         return found
 
@@ -63,12 +66,11 @@ def solve(sums: Sequence[Sums], *, penalties: Sequence[float]) -> tuple[Tensor, 
     at_once = max(1, 2**25 // (sums[0].gram.numel() * len(penalties)))  # all of them may not fit in memory
     for i in range(0, len(sums), at_once):
         part = sums[i : i + at_once]
-        gram, moment = torch.stack([s.gram for s in part], 1), torch.stack([s.moment for s in part], 1)
-        square = torch.stack([s.square for s in part], 1)[..., None]
-        rows = torch.tensor([s.rows for s in part], device=gram.device)[:, None]
-        eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-        penalty = torch.tensor(penalties, dtype=gram.dtype, device=gram.device)
-        ridge = gram[:, :, None] + penalty[:, None, None] * eye
+        gram, moment = stacked([s.gram for s in part]), stacked([s.moment for s in part])
+        square = stacked([s.square for s in part])[..., None]
+        halves, penalty = numbers([s.rows / 2 for s in part], gram)[:, None], numbers(penalties, gram)
+        ridge = gram[:, :, None].repeat(1, 1, len(penalties), 1, 1)
+        ridge.diagonal(dim1=-2, dim2=-1).add_(penalty[:, None])
         factor, _ = torch.linalg.cholesky_ex(ridge)  # (B, k, L, F, F); positive definite by the penalty
         right = moment[:, :, None, :, None].expand(*factor.shape[:-1], 1)
         solved = torch.cholesky_solve(right, factor)[..., 0]  # (B, k, L, F)
@@ -76,8 +78,8 @@ def solve(sums: Sequence[Sums], *, penalties: Sequence[float]) -> tuple[Tensor, 
         left = square - (solved * moment[:, :, None]).sum(-1)  # (B, k, L)
         left = left.maximum(1e-6 * square + 1e-9)  # what float32 can tell from nothing
         size = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - gram.shape[-1] / 2 * penalty.log()
-        evidence.append(-size - rows / 2 * left.log())
-    return torch.cat(found, 1), torch.cat(evidence, 1)
+        evidence.append(-size - halves * left.log())
+    return joined(found), joined(evidence)
 
 
 def inverses(sums: Sequence[Sums], *, penalty: float) -> Tensor:
@@ -90,7 +92,7 @@ def inverses(sums: Sequence[Sums], *, penalty: float) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.5000]])
     """
-    gram = torch.stack([s.gram for s in sums], 1)
+    gram = stacked([s.gram for s in sums])
     eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     factor, _ = torch.linalg.cholesky_ex(gram + penalty * eye)
     half = torch.linalg.solve_triangular(factor, eye.expand_as(factor), upper=False)

@@ -40,11 +40,6 @@ class RayEngine:
         end, when left out.
     workers
         Runs at a time; as many as the cluster has CPUs when left out.
-
-    Examples
-    --------
-    >>> RayEngine(address="auto").address
-    'auto'
     """
 
     def __init__(self, *, address: str | None = None, workers: int | None = None) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,8 +16,8 @@ from typing import cast
 
 from pfnts.experiments.engines.base import Listener, Results
 from pfnts.experiments.jobs import Failure, Finished, Job, work
-from pfnts.experiments.processes import belong_to_parent, one_thread_children
 from pfnts.experiments.provenance import cores
+from pfnts.experiments.threads import one_thread_children
 
 
 class LocalEngine:
@@ -26,11 +28,6 @@ class LocalEngine:
     workers
         Runs at a time; as many as there are cores when left out. With 1, or one run, this process
         makes them.
-
-    Examples
-    --------
-    >>> LocalEngine(workers=3).workers
-    3
     """
 
     def __init__(self, *, workers: int | None = None) -> None:
@@ -115,7 +112,9 @@ class _Worker:
 
 def _serve(connection: Connection) -> None:
     """Make runs as they are asked for, until nobody asks any more."""
-    belong_to_parent()
+    # Ctrl-C in a terminal reaches every process; the parent answers for all of them.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
             job = connection.recv()
@@ -123,6 +122,14 @@ def _serve(connection: Connection) -> None:
             return
         done = work(job, lambda *report: connection.send(report), elsewhere=True)
         connection.send(replace(done, job=None))
+
+
+def _end_with_parent() -> None:
+    """Leave when the parent has gone, even if it was killed: nobody is left to take the results."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
 
 
 def _exit(code: int | None) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
 
 from pfnts.experiments.report import sections as default
 from pfnts.experiments.report.page import Part
 from pfnts.experiments.report.sections import Section
 from pfnts.experiments.report.tables import Table
+from pfnts.experiments.simulations import RunSpec
 from pfnts.experiments.spec import PolicySpec
 
 
@@ -18,6 +20,8 @@ class Companion:
     """Whose figures they are, in a word."""
     titles: Sequence[str] = (default.SYNTHETIC, default.OPENML, default.OTHER)
     """Headings under which scenarios are listed."""
+    remarks: ClassVar[Mapping[str, str]] = {}
+    """What is to be said of other parts of the page, by their headings."""
 
     def family(self, scenario: str) -> str:
         """Which of the headings a scenario stands under."""
@@ -34,6 +38,10 @@ class Companion:
     def footer(self, section: Section) -> tuple[str, Mapping[str, float], str] | None:  # noqa: ARG002
         """A row to be shown below the policies: its name, its figures by scenario, where they come from."""
         return None
+
+    def missing(self, made: Collection[RunSpec], *, coverage: bool) -> list[str]:  # noqa: ARG002
+        """Sentences on what is still to be run, with or without coverage diagnostics at hand."""
+        return []
 
     def parts(self, sections: Sequence[Section]) -> list[Part]:  # noqa: ARG002
         """Parts of the page after the comparisons."""

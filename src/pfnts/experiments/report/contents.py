@@ -11,8 +11,9 @@ from pfnts.experiments.charts import Chart, Line, Panel, styles_of
 from pfnts.experiments.outcomes import bands, places_of
 from pfnts.experiments.report.companion import NONE, Companion
 from pfnts.experiments.report.sections import Section
-from pfnts.experiments.report.tables import Cell, Table, number, spread
+from pfnts.experiments.report.tables import Cell, Row, Table, number, spread
 from pfnts.experiments.spec import PolicySpec
+from pfnts.experiments.summary import FinalRegret
 
 FIXED = "best fixed arm"
 _MEASURED = ("replications", "mean", "standard_error", "seconds")
@@ -21,32 +22,34 @@ _MISSING = "—"
 
 def regret_table(section: Section, *, beside: Companion = NONE) -> Table:
     """Policies by scenarios: mean ± standard error, the lowest bold, the average rank."""
-    ranks = section.ranks
-    ranked = len(ranks) > 1
-    rows = []
-    for policy in section.policies:
-        row = [Cell(row_name(section, policy), colour=colours(section)[policy])]
-        row += [rank_cell(ranks, policy)] if ranked else []
-        row += [_regret_cell(section, scenario, policy, beside) for scenario in section.scenarios]
-        rows.append(tuple(row))
-    gap = [Cell("")] if ranked else []
+    ranks, ranked = section.ranks, len(section.ranks) > 1
+    rank = {"rank": "mean rank over the scenarios that all policies ranked have"} if ranked else {}
+    columns = {
+        "policy": "",
+        **rank,
+        **{_marked(section, name): _about(section, name) for name in section.scenarios},
+    }
+    rows = [
+        [
+            _named(section, policy),
+            *([rank_cell(ranks, policy)] if ranked else []),
+            *(_regret_cell(section, scenario, policy, beside) for scenario in section.scenarios),
+        ]
+        for policy in section.policies
+    ]
     fixed = [section.best_fixed(scenario) for scenario in section.scenarios]
+    gap = [Cell("")] * ranked
     footer = [[Cell(FIXED), *gap, *(Cell(spread(*found), found[0]) for found in fixed)]]
     name, known, note = beside.footer(section) or ("", {}, "")
     if name:
         figures = [known.get(scenario) for scenario in section.scenarios]
-        footer.append([Cell(name), *gap, *(Cell("" if f is None else number(f), f) for f in figures)])
-    header = [name + (" †" if section.needs_no_context(name) else "") for name in section.scenarios]
-    titles = [_column_title(section, name) for name in section.scenarios]
-    return Table(
-        caption=caption(section),
-        header=("policy", *(["rank"] if ranked else []), *header),
-        titles=(
-            "",
-            *(["mean rank over the scenarios that all policies ranked have"] if ranked else []),
-            *titles,
-        ),
-        rows=tuple(rows),
+        cells = [Cell("" if figure is None else number(figure), figure) for figure in figures]
+        footer.append([Cell(name), *gap, *cells])
+    return Table.of(
+        caption(section),
+        tuple(columns),
+        rows,
+        titles=tuple(columns.values()),
         footer=tuple(map(tuple, footer)),
         notes=tuple(_notes(section, note, ranked=ranked)),
         heading=None if section.axis else caption(section, titled=False),
@@ -112,18 +115,15 @@ def regret_chart(section: Section) -> Chart:
 
 def times_table(section: Section) -> Table:
     """Policies by scenarios: mean wall-clock seconds of a run."""
-    rows = []
-    for policy in section.policies:
-        row = [Cell(row_name(section, policy), colour=colours(section)[policy])]
-        for scenario in section.scenarios:
-            found = section.cells.get((scenario, policy))
-            row.append(Cell(_MISSING) if found is None else Cell(_seconds(found.seconds), found.seconds))
-        rows.append(tuple(row))
-    return Table(
-        caption=f"{section.title}: seconds a run, {section.horizon:,} rounds",
-        header=("policy", *section.scenarios),
-        rows=tuple(rows),
-    )
+    rows: list[Row] = [
+        [
+            _named(section, policy),
+            *(_seconds(section.cells.get((scenario, policy))) for scenario in section.scenarios),
+        ]
+        for policy in section.policies
+    ]
+    caption = f"{section.title}: seconds a run, {section.horizon:,} rounds"
+    return Table.of(caption, ("policy", *section.scenarios), rows)
 
 
 def tidy_frame(sections: Sequence[Section], *, beside: Companion = NONE) -> list[dict[str, object]]:
@@ -158,7 +158,7 @@ def rank_cell(ranks: Mapping[PolicySpec, float], policy: PolicySpec) -> Cell:
 def _regret_cell(section: Section, scenario: str, policy: PolicySpec, beside: Companion) -> Cell:
     found = section.cells.get((scenario, policy))
     if found is None:
-        return Cell(_MISSING, aside="no run yet")
+        return Cell(_MISSING)
     theirs = None if section.axis else beside.figure(policy, scenario, section.horizon)
     return Cell(
         spread(found.mean, found.standard_error),
@@ -192,9 +192,17 @@ def _notes(section: Section, footer: str, *, ranked: bool) -> list[str]:
     return notes
 
 
-def _column_title(section: Section, scenario: str) -> str:
-    free = "one fixed arm loses nothing here" if section.needs_no_context(scenario) else ""
-    return "; ".join(filter(None, [f"{section.rounds(scenario):,} rounds", free]))
+def _named(section: Section, policy: PolicySpec) -> Cell:
+    return Cell(row_name(section, policy), colour=colours(section)[policy])
+
+
+def _marked(section: Section, scenario: str) -> str:
+    return f"{scenario} †" if section.needs_no_context(scenario) else scenario
+
+
+def _about(section: Section, scenario: str) -> str:
+    free = "; one fixed arm loses nothing here" if section.needs_no_context(scenario) else ""
+    return f"{section.rounds(scenario):,} rounds{free}"
 
 
 def _setting(settings: Mapping[str, Any], option: str) -> object:
@@ -204,5 +212,7 @@ def _setting(settings: Mapping[str, Any], option: str) -> object:
     return value["name"] if isinstance(value, dict) and "name" in value else value
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds:,.1f}" if seconds >= 0.1 else f"{seconds:.3f}"
+def _seconds(found: FinalRegret | None) -> str:
+    if found is None:
+        return _MISSING
+    return f"{found.seconds:,.1f}" if found.seconds >= 0.1 else f"{found.seconds:.3f}"

@@ -14,7 +14,7 @@ from pfnts.experiments.calibration import LEVEL, CoverageRow
 from pfnts.experiments.charts import Chart, Line, Panel
 from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import write_file
-from pfnts.experiments.report.tables import Cell, Table, csv_text, markdown
+from pfnts.experiments.report.tables import Table, csv_text, markdown
 
 _NAMES = [field.name for field in fields(CoverageRow)]
 _SHOWN = {"coverage": "share that hold the mean reward", "length": "mean length"}
@@ -32,19 +32,11 @@ def coverage_table(rows: Sequence[CoverageRow], measure: str = "coverage") -> Ta
     sizes = sorted({row.size for row in rows})
     found = {(row.task, row.method, row.size): row for row in rows}
     listed = [
-        (
-            Cell(task),
-            Cell(method),
-            *(_cell(found.get((task, method, size)), measure) for size in sizes),
-        )
+        (task, method, *(_words(found.get((task, method, size)), measure) for size in sizes))
         for task, method in dict.fromkeys((row.task, row.method) for row in rows)
     ]
-    return Table(
-        caption=f"Nominal {LEVEL:.0%} intervals, {rows[0].replications} replications: {_SHOWN[measure]}",
-        header=("task", "method", *(f"n = {size:,}" for size in sizes)),
-        rows=tuple(listed),
-        text_columns=2,
-    )
+    caption = f"Nominal {LEVEL:.0%} intervals, {rows[0].replications} replications: {_SHOWN[measure]}"
+    return Table.of(caption, ("task", "method", *(f"n = {size:,}" for size in sizes)), listed, words=2)
 
 
 def coverage_chart(rows: Sequence[CoverageRow], measure: str = "coverage") -> Chart:
@@ -102,8 +94,8 @@ def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:
 
     So ``coverage.csv`` is the same, byte for byte, whenever the rows are, however long they took.
     """
-    write_file(out / "coverage.csv", _csv(rows, _NAMES[:-1]))
-    write_file(out / "coverage_times.csv", _csv(rows, [*_NAMES[:5], "seconds"]))
+    for name, columns in (("coverage", _NAMES[:-1]), ("coverage_times", [*_NAMES[:5], "seconds"])):
+        write_file(out / f"{name}.csv", csv_text(map(vars, rows), columns, digits=9))
     write_file(out / "coverage.md", "\n".join(markdown(coverage_table(rows, each)) for each in _SHOWN))
     coverage_figure(rows, out / "coverage.png")
 
@@ -130,12 +122,8 @@ def _row(line: dict[str, str]) -> CoverageRow:
     return CoverageRow(**read, seconds=math.nan)
 
 
-def _csv(rows: Sequence[CoverageRow], names: Sequence[str]) -> str:
-    return csv_text(names, [[getattr(row, name) for name in names] for row in rows], digits=9)
-
-
-def _cell(row: CoverageRow | None, measure: str) -> Cell:
+def _words(row: CoverageRow | None, measure: str) -> str:
     if row is None:
-        return Cell("")
-    value, error = getattr(row, measure), getattr(row, f"{measure}_error")
-    return Cell(f"{value:.3f}" + ("" if math.isnan(error) else f" ± {error:.3f}"), value)
+        return ""
+    error = getattr(row, f"{measure}_error")
+    return f"{getattr(row, measure):.3f}" + ("" if math.isnan(error) else f" ± {error:.3f}")

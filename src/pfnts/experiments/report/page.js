@@ -105,11 +105,15 @@
     return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   }
 
-  // Labels move apart until none touch: clusters are centred on what they name, and merged where they overlap.
-  function spaced(heights, gap) {
+  // Labels move apart until none touch: clusters are centred on what they name as far as there is room, and
+  // merged where they overlap.
+  function spaced(heights, gap, top, bottom) {
     const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]);
     const clusters = [];
-    const start = (c) => c.sum / c.of.length - (gap * (c.of.length - 1)) / 2;
+    const start = (c) => {
+      const long = gap * (c.of.length - 1);
+      return Math.max(top, Math.min(bottom - long, c.sum / c.of.length - long / 2));
+    };
     for (const i of order) {
       clusters.push({ sum: heights[i], of: [i] });
       while (clusters.length > 1) {
@@ -154,10 +158,10 @@
       plot.setAttribute("height", height);
       const lines = panel.lines.filter((line) => !state.hidden.has(line.s));
       const log = state.log;
-      const logX = log || board.logX;
+      const logX = log || board.log_x;
       const first = log ? Math.min(board.first, panel.x.at(-1)) : panel.x[0];
       const begin = Math.max(panel.x.findIndex((x) => x >= first), 0);
-      const settled = board.log ? begin : Math.floor(panel.x.length / 20);
+      const settled = board.grows ? begin : Math.floor(panel.x.length / 20);
       const all = lines.flatMap((line) => line.y.slice(settled)).filter((v) => v !== null && (!log || v > 0));
       if (!all.length) {
         draw("text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, plot, lines.length ? "nothing lost" : "no policy chosen");
@@ -165,9 +169,9 @@
         return;
       }
       let [low, high] = [Math.min(...all), Math.max(...all)];
-      if (panel.fixed !== null && !board.log) [low, high] = [Math.min(low, panel.fixed), Math.max(high, panel.fixed)];
+      if (panel.fixed !== null && !board.grows) [low, high] = [Math.min(low, panel.fixed), Math.max(high, panel.fixed)];
       if (log) [low, high] = [low / 1.4, high * 1.4];
-      else if (!board.log) [low, high] = [low - 0.15 * (high - low) - 1e-9, high + 0.25 * (high - low) + 1e-9];
+      else if (!board.grows) [low, high] = [low - 0.15 * (high - low) - 1e-9, high + 0.25 * (high - low) + 1e-9];
       else [low, high] = [0, high * 1.06 || 1];
       const sx = scale(logX ? panel.x[begin] : 0, panel.x.at(-1), box.left, box.right, logX);
       const sy = scale(low, high, box.bottom, box.top, log);
@@ -200,7 +204,7 @@
       }
       if (panel.fixed !== null && panel.fixed >= low && panel.fixed <= high) {
         draw("line", { class: "fixed", x1: box.left, x2: box.right, y1: sy(panel.fixed), y2: sy(panel.fixed) }, inner);
-        draw("text", { x: box.left + 4, y: sy(panel.fixed) - 4 }, plot, board.fixedLabel);
+        draw("text", { x: box.left + 4, y: sy(panel.fixed) - 4 }, plot, board.fixed_label);
       }
       for (const line of [...lines].reverse()) {
         const style = board.series[line.s];
@@ -209,7 +213,7 @@
       }
       if (roomy) {
         const ends = lines.filter((line) => line.y.at(-1) !== null && (!log || line.y.at(-1) > 0));
-        const heights = spaced(ends.map((line) => inside(line.y.at(-1))), 15);
+        const heights = spaced(ends.map((line) => inside(line.y.at(-1))), 15, box.top + 4, box.bottom);
         ends.forEach((line, i) => {
           const colour = `var(--c${board.series[line.s].colour})`;
           draw("line", { x1: box.right + 2, x2: box.right + 14, y1: inside(line.y.at(-1)), y2: heights[i], stroke: colour }, plot);
@@ -229,7 +233,7 @@
       draw("line", { class: "cross", x1: x, x2: x, y1: box.top, y2: box.bottom }, marks);
       tip.replaceChildren(make("strong", {}, null, `${board.xlabel} ${panel.x[at].toLocaleString("en")}`));
       const here = lines.filter((line) => line.y[at] !== null).sort((a, b) => a.y[at] - b.y[at]);
-      if (!board.log) here.reverse();
+      if (!board.grows) here.reverse();
       for (const line of here) {
         const style = board.series[line.s];
         draw("circle", { cx: x, cy: inside(line.y[at]), r: 3, fill: `var(--c${style.colour})` }, marks);
@@ -288,7 +292,7 @@
 
   // ---- panels with one legend ----
   function addBoard(place, board) {
-    const state = { hidden: new Set(), log: board.log, count: addBoard.count };
+    const state = { hidden: new Set(), log: board.grows, count: addBoard.count };
     make("h3", {}, place, board.heading);
     const controls = make("div", { class: "controls", role: "group", "aria-label": "Policies shown" }, place);
     const grid = make("div", { class: "grid" }, place);
@@ -305,7 +309,7 @@
         redraw();
       });
     });
-    if (board.log) {
+    if (board.grows) {
       const choice = make("div", { class: "switch", role: "group", "aria-label": "Axes" }, controls);
       const buttons = ["log", "linear"].map((name) => {
         const button = make("button", { type: "button", "aria-pressed": String(name === "log") }, choice, name);

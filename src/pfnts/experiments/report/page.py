@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pfnts.experiments.charts import COLOURS, DARK_COLOURS, Chart
 from pfnts.experiments.files import write_file
@@ -19,8 +19,6 @@ from pfnts.experiments.report.tables import Table
 class Text:
     """A paragraph."""
 
-    kind: ClassVar[str] = "text"
-
     text: str
     """As it is read."""
     style: str = ""
@@ -30,8 +28,6 @@ class Text:
 @dataclass(frozen=True)
 class Bars:
     """A row of bars, such as a histogram."""
-
-    kind: ClassVar[str] = "bars"
 
     name: str
     """What is counted."""
@@ -46,8 +42,6 @@ class Bars:
 @dataclass(frozen=True)
 class Details:
     """Blocks that are shown when they are asked for."""
-
-    kind: ClassVar[str] = "details"
 
     summary: str
     """What they are."""
@@ -76,35 +70,20 @@ class Part:
 
 
 def write_page(path: Path, *, title: str, lead: str, parts: Sequence[Part]) -> Path:
-    """Write a page that needs no other file.
-
-    Parameters
-    ----------
-    path
-        Where it goes.
-    title
-        Its heading.
-    lead
-        One or two sentences below.
-    parts
-        What it says.
-    """
+    """Write a page that needs no other file: a heading, a sentence or two below it, and the parts."""
     # A chart is drawn by the script, from its place in this list.
     charts = [block for part in parts for block in _charts(part.blocks)]
-    page = (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            title=title,
-            lead=lead,
-            parts=parts,
-            palette=list(zip(COLOURS, DARK_COLOURS, strict=True)),
-            style=_text("page.css"),
-            script=_text("page.js"),
-            payload={"boards": [chart.payload() for chart in charts]},
-            number_of={id(chart): number for number, chart in enumerate(charts)},
-            id=id,
-        )
+    template = _environment().get_template("page.html.j2")
+    page = template.render(
+        title=title,
+        lead=lead,
+        parts=parts,
+        palette=list(zip(COLOURS, DARK_COLOURS, strict=True)),
+        style=_text("page.css"),
+        script=_text("page.js"),
+        payload={"boards": [chart.payload() for chart in charts]},
+        number_of={id(chart): number for number, chart in enumerate(charts)},
+        id=id,
     )
     return write_file(path, page.lstrip())
 

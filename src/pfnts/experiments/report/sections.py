@@ -124,84 +124,44 @@ def organize(
     titles: Sequence[str] = (SYNTHETIC, OPENML, OTHER),
     family: Callable[[str], str] = family,
 ) -> list[Section]:
-    """Put runs into sections: by horizon and family of scenarios, then the variants of each policy.
+    """Put runs into sections: by horizon and, in the order of the titles, by family of scenarios.
 
     A policy that was run as it comes and with options is compared with others as it comes; with options it is
-    a variant, and stands in a section for those options.
-
-    Parameters
-    ----------
-    outcomes
-        Runs in short.
-    titles
-        Headings, in the order in which they come.
-    family
-        Says which of them a scenario stands under.
+    a variant, and stands in a section for those options, after all families.
     """
-    by_horizon: dict[int, list[Outcome]] = {}
-    for outcome in sorted(outcomes, key=_order):
-        by_horizon.setdefault(outcome.spec.horizon, []).append(outcome)
-    sections: list[Section] = []
-    for horizon in sorted(by_horizon, reverse=True):
-        sections += _main(horizon, by_horizon[horizon], titles, family)
-    for horizon in sorted(by_horizon, reverse=True):
-        sections += _variants(horizon, by_horizon[horizon])
+    listed = sorted(outcomes, key=_order)
+    plain = {(o.spec.horizon, o.spec.policy.name) for o in listed if not o.spec.policy.options}
+    compared: dict[tuple[int, int], list[Outcome]] = {}
+    varied: dict[tuple[int, str, tuple[str, ...]], list[Outcome]] = {}
+    for outcome in listed:
+        spec, policy = outcome.spec, outcome.spec.policy
+        if policy.options and (spec.horizon, policy.name) in plain:
+            axis = tuple(option for option, _ in policy.options)
+            varied.setdefault((-spec.horizon, policy.name, axis), []).append(outcome)
+        else:
+            place = -spec.horizon, titles.index(family(spec.scenario))
+            compared.setdefault(place, []).append(outcome)
+    sections = [section_of(titles[place[1]], compared[place]) for place in sorted(compared)]
+    for (horizon, name, axis), variants in sorted(varied.items(), key=lambda item: item[0][0]):
+        where = {(-horizon, o.spec.scenario, PolicySpec(name)) for o in variants}
+        default = [o for o in listed if (o.spec.horizon, o.spec.scenario, o.spec.policy) in where]
+        sections.append(section_of(f"{name} by {' and '.join(axis)}", [*default, *variants], axis=axis))
     return sections
 
 
-def _main(
-    horizon: int, outcomes: Sequence[Outcome], titles: Sequence[str], family: Callable[[str], str]
-) -> list[Section]:
-    plain = _run_plainly(outcomes)
-    chosen = [o for o in outcomes if not o.spec.policy.options or o.spec.policy.name not in plain]
-    return [
-        section
-        for title in titles
-        if (section := section_of(title, horizon, [o for o in chosen if family(o.spec.scenario) == title]))
-    ]
-
-
-def _variants(horizon: int, outcomes: Sequence[Outcome]) -> list[Section]:
-    plain = _run_plainly(outcomes)
-    axes: dict[tuple[str, tuple[str, ...]], None] = {}
-    for outcome in outcomes:
-        if outcome.spec.policy.options and outcome.spec.policy.name in plain:
-            axes[outcome.spec.policy.name, _axis(outcome.spec.policy)] = None
-    sections = []
-    for name, axis in axes:
-        varied = [o for o in outcomes if o.spec.policy.name == name and _axis(o.spec.policy) == axis]
-        where = {o.spec.scenario for o in varied}
-        default = [o for o in outcomes if o.spec.policy == PolicySpec(name) and o.spec.scenario in where]
-        section = section_of(f"{name} by {' and '.join(axis)}", horizon, [*default, *varied], axis=axis)
-        sections += [section] if section else []
-    return sections
-
-
-def section_of(
-    title: str, horizon: int, outcomes: Sequence[Outcome], *, axis: tuple[str, ...] = ()
-) -> Section | None:
-    """Put runs into one section, whatever they are; None without any."""
-    if not outcomes:
-        return None
+def section_of(title: str, outcomes: Sequence[Outcome], *, axis: tuple[str, ...] = ()) -> Section:
+    """Put runs, at least one, into one section, whatever they are."""
     groups: dict[tuple[str, PolicySpec], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.spec.scenario, outcome.spec.policy), []).append(outcome)
     return Section(
         title=title,
-        horizon=horizon,
+        horizon=max(outcome.spec.horizon for outcome in outcomes),
         scenarios=tuple(sorted({scenario for scenario, _ in groups}, key=_scenario_order)),
         policies=tuple(sorted({policy for _, policy in groups}, key=_policy_order)),
         outcomes={place: tuple(members) for place, members in groups.items()},
         axis=axis,
     )
-
-
-def _run_plainly(outcomes: Iterable[Outcome]) -> set[str]:
-    return {outcome.spec.policy.name for outcome in outcomes if not outcome.spec.policy.options}
-
-
-def _axis(policy: PolicySpec) -> tuple[str, ...]:
-    return tuple(option for option, _ in policy.options)
 
 
 def _order(outcome: Outcome) -> tuple[object, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import ClassVar
+from typing import Any
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
@@ -39,13 +39,17 @@ class Cell:
     """Instead of a text: from, to, the mark between and a height to compare with, each in 0 to 100."""
 
 
+Row = Sequence[str | Cell]
+"""Of a table in the making."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells with a caption and notes.
 
     Examples
     --------
-    >>> table = Table("Regret", ("policy", "linear"), ((Cell("ts"), Cell("1.0 ± 0.1", bold=True)),))
+    >>> table = Table.of("Regret", ("policy", "linear"), [("ts", Cell("1.0 ± 0.1", bold=True))])
     >>> print(markdown(table))
     **Regret**
     <BLANKLINE>
@@ -54,8 +58,6 @@ class Table:
     | ts | **1.0 ± 0.1** |
     <BLANKLINE>
     """
-
-    kind: ClassVar[str] = "table"
 
     caption: str
     """One line above it."""
@@ -76,11 +78,17 @@ class Table:
 
     @classmethod
     def of(
-        cls, caption: str, header: tuple[str, ...], rows: Iterable[Sequence[str]], *, words: int = 1
+        cls,
+        caption: str,
+        header: Sequence[str],
+        rows: Iterable[Row],
+        *,
+        words: int = 1,
+        **others: Any,
     ) -> Table:
-        """Make one of texts, sorted by the numbers that they begin with; ``words`` columns hold none."""
-        cells = tuple(tuple(Cell(text, _leading_number(text)) for text in row) for row in rows)
-        return cls(caption, header, cells, text_columns=words)
+        """Make one of texts, sorted by the numbers that they begin with, and of cells; see the fields."""
+        cells = tuple(tuple(map(_cell, row)) for row in rows)
+        return cls(caption, tuple(header), cells, text_columns=words, **others)
 
 
 def markdown(table: Table) -> str:
@@ -126,18 +134,18 @@ def latex(table: Table) -> str:
     return "\n".join(lines)
 
 
-def csv_text(header: Sequence[str], rows: Sequence[Sequence[object]], *, digits: int = 4) -> str:
-    """Write rows as CSV: floats with so many decimals, nothing for what is unknown.
+def csv_text(rows: Iterable[Mapping[str, object]], names: Sequence[str], *, digits: int = 4) -> str:
+    """Write the columns named as CSV: floats with so many decimals, nothing for what is unknown.
 
     Examples
     --------
-    >>> csv_text(("a", "b", "c"), [(1, 2.0, math.nan)])
+    >>> csv_text([{"a": 1, "b": 2.0, "c": math.nan, "d": 3}], "abc")
     'a,b,c\\n1,2.0000,\\n'
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([[_plain(value, digits) for value in row] for row in rows])
+    writer.writerow(names)
+    writer.writerows([_plain(row.get(name), digits) for name in names] for row in rows)
     return buffer.getvalue()
 
 
@@ -167,11 +175,13 @@ def spread(mean: float, error: float | None) -> str:
     return f"{number(mean)} ± {number(error, like=mean)}"
 
 
-def _leading_number(text: str) -> float | None:
+def _cell(given: str | Cell) -> Cell:
+    if isinstance(given, Cell):
+        return given
     try:
-        return float(text.split(" ")[0].replace(",", ""))
+        return Cell(given, float(given.split(" ")[0].replace(",", "")))
     except ValueError:
-        return None
+        return Cell(given)
 
 
 def _plain(value: object, digits: int) -> object:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import folder_at, safe_name, tidy, write_file
-from pfnts.experiments.outcomes import Outcome, condense, read_outcomes
+from pfnts.experiments.outcomes import condense, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import NONE, Companion
-from pfnts.experiments.report.contents import (
-    regret_chart,
-    regret_table,
-    tidy_frame,
-    times_table,
-)
+from pfnts.experiments.report.contents import regret_chart, regret_table, tidy_frame, times_table
 from pfnts.experiments.report.coverage import coverage_chart, coverage_table, find_coverage, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize, section_of
@@ -82,7 +78,8 @@ def write_report(
     outcomes, notes = read_outcomes(store)
     coverage = find_coverage(store.root)
     if not outcomes and coverage is None and not beside.parts([]):
-        raise nothing_finished(store, notes)
+        raise nothing_finished(store.root, notes)
+    notes += beside.missing({each.spec for each in outcomes}, coverage=coverage is not None)
     out = store.root / "report" if out is None else folder_at(out, name="the place of the report")
     for folder in (out, out / "figures"):
         tidy(folder)
@@ -91,9 +88,11 @@ def write_report(
         write_tables(out, sections, beside)
     if figures:
         _write_figures(out / "figures", [each for each in sections if not beside.has_own_table(each)])
-    parts = _parts(sections, beside, _machines(outcomes))
+    machines = Counter(outcome.machine for outcome in outcomes if outcome.machine)
+    parts = _parts(sections, beside, "; ".join(name for name, _ in machines.most_common()))
     if coverage is not None:
-        parts.append(Part("Coverage of intervals", _coverage(coverage), "Coverage"))
+        title = "Coverage of intervals"
+        parts.append(Part(title, (*_remark(beside, title), *_coverage(coverage)), "Coverage"))
     about = tuple(map(Text, (*_ABOUT, *notes)))
     parts.append(Part("How to read this page", about, "About"))
     title = "Regret of bandit policies"
@@ -114,39 +113,26 @@ def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
         Where the picture goes; its suffix decides the format.
     """
     outcomes = [condense(run) for run in runs]
-    section = section_of("", max((each.spec.horizon for each in outcomes), default=0), outcomes)
-    if section is None:
+    if not outcomes:
         raise ValueError("runs must hold at least one run, got none")
-    return save(figure_of(regret_chart(section), size=4.0), path)
+    return save(figure_of(regret_chart(section_of("", outcomes)), size=4.0), path)
 
 
-def nothing_finished(store: RunStore, notes: Sequence[str] = ()) -> ValueError:
+def nothing_finished(root: Path, notes: Sequence[str] = ()) -> ValueError:
     """The error of a report on a folder without runs."""
-    return ValueError(
-        " ".join(
-            [
-                f"root must hold at least one finished run, got {store.root}, which holds none; "
-                f"make some with: pfnts run --out {store.root}",
-                *notes,
-            ]
-        )
-    )
+    remedy = f"got {root}, which holds none; make some with: pfnts run --out {root}"
+    return ValueError(" ".join([f"root must hold at least one finished run, {remedy}", *notes]))
 
 
 def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
     """Write all tables, as markdown, CSV and LaTeX."""
     shown = [section for section in sections if not beside.has_own_table(section)]
     rows = tidy_frame(sections, beside=beside)
-    regret, times = [*_REGRET, *filter(None, [beside.name])], [row for row in rows if "seconds" in row]
+    regret = tables.csv_text(rows, [*_REGRET, *filter(None, [beside.name])])
+    times = tables.csv_text([row for row in rows if "seconds" in row], _TIMES)
     written = {
-        "regret": (
-            [regret_table(section, beside=beside) for section in shown],
-            tables.csv_text(regret, [[row.get(name) for name in regret] for row in rows]),
-        ),
-        "times": (
-            [times_table(section) for section in shown],
-            tables.csv_text(_TIMES, [[row[name] for name in _TIMES] for row in times]),
-        ),
+        "regret": ([regret_table(section, beside=beside) for section in shown], regret),
+        "times": ([times_table(section) for section in shown], times),
         **beside.tables(sections),
     }
     writers: dict[str, Callable[[tables.Table], str]] = {"md": tables.markdown, "tex": tables.latex}
@@ -175,12 +161,17 @@ def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> lis
         curves = Details(f"Curves of {section.title}", (regret_chart(section),))
         varied += [regret_table(section, beside=beside), curves]
     if varied:
-        parts.append(Part("Variants", (Text("One policy as it comes and with other options."), *varied)))
+        about = "One policy as it comes and with other options."
+        parts.append(Part("Variants", (Text(about), *_remark(beside, "Variants"), *varied)))
     if sections:
         where = f"Measured on {machines}; other work may have run beside it." if machines else ""
         times = tuple(times_table(section) for section in shown)
         parts.append(Part("Time", (*times, *([Text(where, "note")] if where else []))))
     return parts
+
+
+def _remark(beside: Companion, title: str) -> list[Block]:
+    return [Text(beside.remarks[title])] if title in beside.remarks else []
 
 
 def _coverage(path: Path) -> tuple[Block, ...]:
@@ -203,14 +194,9 @@ def _write_figures(out: Path, sections: Sequence[Section]) -> None:
         if section.axis:
             continue
         for panel in chart.panels:
-            alone = figure_of(chart.only(panel), size=4.0)
+            alone = figure_of(replace(chart, panels=(panel,)), size=4.0)
             for suffix in ("svg", "pdf"):
                 save(alone, folder / f"{safe_name(panel.title)}.{suffix}")
-
-
-def _machines(outcomes: Sequence[Outcome]) -> str:
-    found = Counter(outcome.machine for outcome in outcomes if outcome.machine)
-    return "; ".join(name for name, _ in found.most_common())
 
 
 def _lead(sections: Sequence[Section]) -> str:
@@ -218,10 +204,10 @@ def _lead(sections: Sequence[Section]) -> str:
         return "Intervals only; no policy has been run yet."
     runs = {outcome.spec for section in sections for some in section.outcomes.values() for outcome in some}
     main = [section for section in sections if not section.axis]
-    counts = [
-        (len({policy for section in main for policy in section.policies}), "policy", "policies"),
-        (len({name for section in main for name in section.scenarios}), "scenario", "scenarios"),
-        (len(runs), "run", "runs"),
-    ]
-    text = ", ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in counts)
+    counts = {
+        ("policy", "policies"): len({policy for section in main for policy in section.policies}),
+        ("scenario", "scenarios"): len({name for section in main for name in section.scenarios}),
+        ("run", "runs"): len(runs),
+    }
+    text = ", ".join(f"{count:,} {noun[count != 1]}" for noun, count in counts.items())
     return f"{text}. Lower regret is better."
