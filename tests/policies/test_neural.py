@@ -184,6 +184,19 @@ def test_large_features_shorten_the_steps_instead_of_overflowing(rng: Generator)
     assert np.abs(decision.posterior.mean).max() < 1e3
 
 
+def test_a_first_reward_of_zero_does_not_end_the_learning() -> None:
+    # All rewards 0 so far: any network that is not exactly 0 has a larger error than that of predicting 0.
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, size=(120, 2))
+    rewards = (X[:, 0] > 0).astype(float)
+    X, rewards = np.concatenate([[[-0.5, 0.3]] * 3, X]), np.concatenate([[0.0] * 3, rewards])
+    policy = make("neural-ts", arms=1)
+    policy.update(X, arm=[0] * len(X), reward=rewards)
+    mean = policy.posterior([[-0.8, 0.0], [0.8, 0.0]]).mean[:, 0]
+    assert mean[0] < 0.3
+    assert mean[1] > 0.7
+
+
 def test_rewards_beyond_single_precision_leave_the_network_at_its_start(rng: Generator) -> None:
     policy = make("neural-ts", arms=2, hidden=5, steps=2)
     start = policy.posterior([0.5]).mean

@@ -155,11 +155,18 @@ class NeuralTS(Policy):
             )
             finite = bool(torch.isfinite(weights.input).all() and torch.isfinite(weights.output).all())
             # Large features make the usual step overshoot; then no network is better than its start.
-            if finite and objective <= 2 * _spread_of(tables):
+            if finite and (objective <= 2 * _spread_of(tables) or objective <= self._at_start(tables)):
                 self._keep(weights)
                 return
             self._rate /= 2
             self._keep(self._anchor)
+
+    def _at_start(self, tables: Sequence[tuple[Tensor, Tensor]]) -> float:
+        """The objective of the initial weights: rewards that are all 0 so far leave no smaller measure."""
+        _, objective = network.train(
+            self._anchor, self._anchor, tables, steps=1, learning_rate=self._rate, penalty=self._penalty
+        )
+        return objective
 
 
 class _Table:
