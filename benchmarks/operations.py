@@ -60,7 +60,7 @@ class Counted(TorchDispatchMode):
         self._since = now
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-        if not any(view in str(operation) for view in _VIEWS):
+        if "recorded" not in self._labels and not any(view in str(operation) for view in _VIEWS):
             self.operations[self.on, *self._labels] += 1
         return operation(*args, **(kwargs or {}))
 
@@ -73,7 +73,6 @@ class Counted(TorchDispatchMode):
             new, places = _tensors(work()), _tensors(out)
             for place, tensor in zip(places, new, strict=True):
                 place.copy_(tensor)
-            del self.operations[self.on, *self._labels]
             self._labels = before
             self.operations[self.on, *self._labels] += 1
 

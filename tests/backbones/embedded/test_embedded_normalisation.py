@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from numpy.random import Generator
 
 from pfnts.backbones.embedded.normalisation import CLIP_X, CLIP_Y, Normalisation, robust_moments
 
@@ -84,3 +86,15 @@ def test_batches_are_normalised_table_by_table() -> None:
 def test_targets_that_are_all_alike_keep_their_sign(value: float, shown: float) -> None:
     norm = Normalisation.of(torch.zeros(4, 1), torch.full((4,), value))
     assert norm.targets(torch.tensor([value])).item() == shown
+
+
+def test_stopping_when_nothing_changes_any_more_changes_nothing(
+    rng: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.from_numpy(rng.standard_normal((400, 6))) * 7 + 3
+    x[5, 1], x[:, 2], x[9, 3] = 1e6, (x[:, 2] > 12).double(), torch.nan
+    x[:3, 4] = torch.tensor([1e9, -1e7, 1e5], dtype=torch.float64)  # pulled in round after round
+    found = robust_moments(x, dim=0)
+    monkeypatch.setattr(torch, "equal", lambda *_: False)
+    for one, other in zip(found, robust_moments(x, dim=0), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -58,8 +58,11 @@ def robust_moments(x: Tensor, *, dim: int, limit: float = 12.0, rounds: int = 6)
     for _ in range(rounds):
         deviation = torch.where(present, value - centre, 0.0)
         spread = ((deviation**2).sum(dim, keepdim=True) / count).sqrt()
+        before = value
         value = torch.where(present, centre + torch.clamp(deviation, -limit * spread, limit * spread), 0.0)
         centre = value.sum(dim, keepdim=True) / count
+        if x.device.type == "cpu" and torch.equal(value, before):  # elsewhere it takes longer to find out
+            break  # nothing would change any more
     size = centre.abs()
     constant = spread <= 8 * torch.finfo(x.dtype).eps * size
     scale = torch.where(constant, torch.where(size > 0, size, 1 / unit), spread)
