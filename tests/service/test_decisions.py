@@ -249,12 +249,12 @@ def test_an_explanation_is_the_policys_own_and_decides_nothing(address):
         for i in range(30):
             decide(ask, f"d{i}", x=i / 30)
             reward(ask, f"d{i}", i % 2)
-        ask.engine.experiments["shop"].follow()
+        live = ask.engine.experiments["shop"]
+        _until(lambda: live.version.position == live.state.position)  # a thread learns beside the answers
         before = ask.get("/shop").json()["position"]
         asked = "/shop/explain?context=" + json.dumps(context(0.4))
         found = ask.get(asked).json()
-        policy = ask.engine.experiments["shop"].version.policy
-        own = policy.explain(context(0.4), rows=3).to_dict()
+        own = live.version.policy.explain(context(0.4), rows=3).to_dict()
         assert {k: found[k] for k in own} == json.loads(json.dumps(own))
         assert ask.get("/shop").json()["position"] == before
         assert ask.get("/shop/explain?context={}").status_code == 422
