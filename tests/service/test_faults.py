@@ -13,6 +13,7 @@ import pytest
 from pfnts.service.check import check
 from pfnts.service.errors import Unavailable
 from pfnts.service.store import open_store
+from pfnts.service.store.base import Draft, StoreUnavailableError
 from tests.service.asking import SHOP, asking, context, shop
 from tests.service.processes import Service, until
 
@@ -107,6 +108,21 @@ def test_a_file_that_is_taken_away_takes_no_acknowledged_decision_along(tmp_path
         assert ask.post("/shop/decisions", {"decision_id": "d2", "context": context()}).status_code == 200
     store = open_store(tmp_path)
     assert [record.id for record in store.read("shop", 0)] == ["d1", "d2"]
+    store.close()
+
+
+def test_nothing_is_opened_in_the_place_of_a_file_that_is_gone(tmp_path):
+    store, path = open_store(tmp_path), tmp_path / "pfnts.sqlite"
+    store.append([Draft("shop", "created", "shop", 0.0, {}, new=True)])
+    path.rename(tmp_path / "elsewhere")
+    store._readers._drop()  # as after an error: the next to read opens the file anew
+    for ask in (store.probe, store.probe, store.experiments):
+        with pytest.raises(StoreUnavailableError, match="removed or replaced"):
+            ask()
+        assert not path.exists()
+    (tmp_path / "elsewhere").rename(path)
+    store.probe()
+    assert store.experiments() == {"shop": 0}
     store.close()
 
 

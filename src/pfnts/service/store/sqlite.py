@@ -152,6 +152,7 @@ class SQLiteStore(Store):
         return self._writer
 
     def _connect(self) -> sqlite3.Connection:
+        self._check_file()  # to open it would make a new file, or read one that holds another log
         return sqlite3.connect(
             self.path, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=64
         )
