@@ -73,7 +73,8 @@ class ArmModels:
         self._warmup, self._memory = warmup, memory
         self._candidates = selector.candidates(n_arms)
         by_features = self._candidates[0].by_features
-        self._pooled_warmup = by_features.pooled_warmup(width, warmup=warmup) if by_features else None
+        self.pooled_warmup = by_features.pooled_warmup(width, warmup=warmup) if by_features else None
+        """Rows of any arm without which all are cold; None where each has a warm-up of its own."""
         self._interactions: Interactions | None = None
         self._forecasts: list[Forecast] = []
         self._begin(0)
@@ -122,7 +123,7 @@ class ArmModels:
                 self._cut = self._memory.next_cut(self.size)
                 kept = self._memory.kept(self.size)
                 self._restart(history, kept[kept >= self._since])
-            if self.size == self._pooled_warmup and self._interactions is None:
+            if self.size == self.pooled_warmup and self._interactions is None:
                 self._end_warmup(history)
                 features.clear()  # rows may have more columns from now on
 

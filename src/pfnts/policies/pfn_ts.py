@@ -227,12 +227,9 @@ class PFNTS(Policy):
 
     def _cold(self, arms: ActionSet) -> Mask:
         models, warmup = self._models, self._traffic.warmup
-        features = models.layout.by_features
-        if features is None:
+        if models.pooled_warmup is None:
             return np.array([models.warm_rows(arm) < warmup for arm in arms.numbers])
-        # Where features tell arms apart, the rows of any arm count.
-        needed = features.pooled_warmup(models.width, warmup=warmup)
-        return np.full(len(arms), models.answering[0].version < needed)
+        return np.full(len(arms), models.answering[0].version < models.pooled_warmup)
 
     def _lasts(self, most: int) -> int:
         return self._models.lasts(most)

@@ -39,17 +39,18 @@ def test_irrelevant_columns_do_not_matter_and_relevant_ones_do(family: object, s
 @pytest.mark.parametrize("seed", range(10))
 def test_drawn_functions_are_finite_and_differ_between_tables(seed: int) -> None:
     X = DeviceRng(seed).normal(3, 50, 4)
-    value = functions.draw_function(X, rng=DeviceRng(seed))
+    value = functions.draw_function(X, rng=DeviceRng(seed), trend=0.35)
     assert value.shape == (3, 50)
     assert torch.isfinite(value).all()
-    same = functions.draw_function(X[:1].repeat(3, 1, 1), rng=DeviceRng(seed))
+    same = functions.draw_function(X[:1].repeat(3, 1, 1), rng=DeviceRng(seed), trend=0.35)
     assert not torch.allclose(same[0], same[1])
 
 
 def test_one_seed_gives_one_function() -> None:
     X = DeviceRng(0).normal(2, 30, 4)
     assert torch.equal(
-        functions.draw_function(X, rng=DeviceRng(5)), functions.draw_function(X, rng=DeviceRng(5))
+        functions.draw_function(X, rng=DeviceRng(5), trend=0.35),
+        functions.draw_function(X, rng=DeviceRng(5), trend=0.35),
     )
 
 

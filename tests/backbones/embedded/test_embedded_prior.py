@@ -44,7 +44,7 @@ def test_arms_are_one_hot_columns_of_their_own() -> None:
     arm = prior.draw_arms(8, 200, 4, rng=DeviceRng(0))
     assert arm.shape == (8, 200)
     assert set(arm.unique().tolist()) == {0, 1, 2, 3}
-    value = prior.arm_values(DeviceRng(1).normal(8, 200, 3), arm, 4, rng=DeviceRng(2))
+    value = prior.arm_values(DeviceRng(1).normal(8, 200, 3), arm, 4, rng=DeviceRng(2), trend=0.35)
     assert value.shape == (8, 200)
     assert torch.isfinite(value).all()
 
@@ -55,7 +55,7 @@ def test_arms_may_share_a_function_or_not() -> None:
     arm = torch.cat([torch.zeros(200, 60), torch.ones(200, 60)], 1).long()
     together = []
     for seed in range(4):
-        first, second = prior.arm_values(view, arm, 2, rng=DeviceRng(seed)).chunk(2, 1)
+        first, second = prior.arm_values(view, arm, 2, rng=DeviceRng(seed), trend=0.35).chunk(2, 1)
         together += [
             float(torch.corrcoef(torch.stack(pair))[0, 1]) for pair in zip(first, second, strict=True)
         ]
@@ -75,14 +75,14 @@ def test_tables_in_which_the_context_does_not_matter_occur() -> None:
     flat = []
     for seed in range(6):
         rng = DeviceRng(seed)
-        _, _, reward = prior.draw_rarities(16, 64, 5, rng=rng, noise=False)
+        _, _, reward = prior.draw_rarities(16, 64, 5, rng=rng, trend=0.35, noise=False)
         flat += (reward.mean.amax(1) - reward.mean.amin(1) == 0).tolist()
     assert 0.1 < sum(flat) / len(flat) < 0.9
 
 
 def test_rows_around_a_level_have_the_levels_of_their_arms_as_means() -> None:
     for seed in range(4):
-        shown, level, reward = prior.draw_rarities(8, 64, 5, rng=DeviceRng(seed), noise=True)
+        shown, level, reward = prior.draw_rarities(8, 64, 5, rng=DeviceRng(seed), trend=0.35, noise=True)
         assert torch.equal(reward.mean, level)
         assert all(len(row.unique()) <= 4 for row in level)
         assert shown.shape == (8, 64, 5)

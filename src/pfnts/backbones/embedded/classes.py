@@ -14,7 +14,7 @@ CANDIDATES = 4
 
 
 def draw_classes(
-    batch: int, rows: int, features: int, *, rng: DeviceRng, trend: float = 0.35
+    batch: int, rows: int, features: int, *, rng: DeviceRng, trend: float
 ) -> tuple[Tensor, Tensor]:
     """Draw contexts (B, n, P) and the chances of reward 1, (B, n), which are often 0 or 1.
 
@@ -41,7 +41,7 @@ def draw_classes(
     return shown, torch.where(right, 1 - wrong, wrong / (classes - 1))
 
 
-def nearest_centre(view: Tensor, classes: int, rng: DeviceRng, trend: float = 0.35) -> Tensor:
+def nearest_centre(view: Tensor, classes: int, rng: DeviceRng, trend: float) -> Tensor:
     """The class (B, m) of the nearest of some rows, with unequal shares."""
     batch, rows, features = view.shape
     most = classes if rng.chance(trend) else 30 * classes
@@ -56,7 +56,7 @@ def nearest_centre(view: Tensor, classes: int, rng: DeviceRng, trend: float = 0.
     return label.gather(1, near)
 
 
-def largest_score(view: Tensor, classes: int, rng: DeviceRng, trend: float = 0.35) -> Tensor:
+def largest_score(view: Tensor, classes: int, rng: DeviceRng, trend: float) -> Tensor:
     """The class (B, m) whose score is largest, with unequal shares."""
     score = torch.stack([standardise(draw_function(view, rng=rng, trend=trend)) for _ in range(classes)], -1)
     return (score + rng.normal(len(view), 1, classes) * rng.log_uniform(0.05, 1.5)).argmax(-1)

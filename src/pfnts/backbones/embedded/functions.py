@@ -17,7 +17,7 @@ ROUGH = 0.3
 """Share of the families' groups that are rougher than rewards mostly are: what only long histories tell."""
 
 
-def draw_function(X: Tensor, *, rng: DeviceRng, trend: float = 0.35) -> Tensor:
+def draw_function(X: Tensor, *, rng: DeviceRng, trend: float) -> Tensor:
     """Evaluate one random function per table, all of one family.
 
     With probability ``trend`` it bends a straight line, which counts for more; else it stands alone, or

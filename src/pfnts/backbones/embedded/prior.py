@@ -83,7 +83,7 @@ def trend_of(rows: int) -> float:
 
 
 def draw_values(
-    batch: int, rows: int, features: int, *, rng: DeviceRng, trend: float = 0.35
+    batch: int, rows: int, features: int, *, rng: DeviceRng, trend: float
 ) -> tuple[Tensor, Tensor]:
     """Draw contexts (B, n, P) and what they are worth, (B, n)."""
     adaptive = rng.chance(0.3)
@@ -106,7 +106,7 @@ def draw_values(
 
 
 def draw_rarities(
-    batch: int, rows: int, features: int, *, rng: DeviceRng, noise: bool, trend: float = 0.35
+    batch: int, rows: int, features: int, *, rng: DeviceRng, noise: bool, trend: float
 ) -> tuple[Tensor, Tensor, Reward]:
     """Draw contexts, worth and reward where there is little to be learned.
 
@@ -138,7 +138,7 @@ def draw_arms(batch: int, rows: int, arms: int, *, rng: DeviceRng) -> Tensor:
     return torch.multinomial(weight, rows, replacement=True, generator=rng.generator)
 
 
-def arm_values(view: Tensor, arm: Tensor, arms: int, *, rng: DeviceRng, trend: float = 0.35) -> Tensor:
+def arm_values(view: Tensor, arm: Tensor, arms: int, *, rng: DeviceRng, trend: float) -> Tensor:
     """Worth of each row under its arm: a shared function, functions of their own, or something between.
 
     An arm's own function is the group's function with the columns in another order.
