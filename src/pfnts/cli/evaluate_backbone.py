@@ -15,9 +15,8 @@ from pfnts.backbones import Backbone
 from pfnts.backbones.devices import check_device
 from pfnts.cli.console import plain_errors, say, show, terminal, whole_numbers
 from pfnts.experiments import BackboneScore, score_backbone
-from pfnts.experiments.backbone_scores import SIZES, HeldOut, planned
+from pfnts.experiments.backbone_scores import KNOWN, SIZES, HeldOut, planned
 from pfnts.experiments.files import write_file
-from pfnts.experiments.heldout_functions import FUNCTIONS
 from pfnts.experiments.real_tables import TABLES
 from pfnts.experiments.report.tables import Table, csv_text, markdown
 
@@ -109,9 +108,8 @@ def score_table(scores: Sequence[BackboneScore], *, title: str) -> Table:
 
 def score_markdown(table: Table) -> str:
     """Scores as a Markdown page, with what the columns and the functions are."""
-    known: dict[str, HeldOut] = {**FUNCTIONS, **TABLES}
     functions = dict.fromkeys(row[0].text for row in table.rows)
-    about = [f"- {name}: {known[name].description}" for name in functions]
+    about = [f"- {name}: {KNOWN[name].description}" for name in functions]
     return "\n".join([markdown(table), *(f"{note}\n" for note in NOTES), *about, ""])
 
 

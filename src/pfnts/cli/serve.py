@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,13 +24,11 @@ Database = Annotated[
 ]
 
 
-@contextmanager
-def opened(data: Path, database: str | None, *, create: bool = False) -> Iterator[Store]:
+def opened(data: Path, database: str | None, *, create: bool = False) -> closing[Store]:
     """The store of a service, to look at beside it."""
     from pfnts.service.store import open_store
 
-    with closing(open_store(data, database, serving=False, create=create)) as store:
-        yield store
+    return closing(open_store(data, database, serving=False, create=create))
 
 
 def serve(

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfnts.backbones import Backbone, LinearBackbone
-from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction, Matrix, r2
+from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction, r2
 from pfnts.experiments.real_tables import TABLES, RealTable, best_regressor
 from pfnts.experiments.summary import mean_and_error
+from pfnts.ope.log import Matrix
 from pfnts.scores import coverage, crps
 
 HeldOut = HeldOutFunction | RealTable
+KNOWN: dict[str, HeldOut] = {**FUNCTIONS, **TABLES}
+"""What a backbone can be scored on, by name."""
 
 SIZES = (16, 64, 256, 1024, 4096)
 LEVELS = np.arange(1, 100) / 100
@@ -120,10 +123,9 @@ def planned(
 ) -> list[tuple[HeldOut, int]]:
     """List the functions and sizes to score, in the order of scoring."""
     names = list(FUNCTIONS) if functions is None else list(functions)
-    known: dict[str, HeldOut] = {**FUNCTIONS, **TABLES}
     for name in names:
-        if name not in known:
-            raise ValueError(f"functions must be among {', '.join(known)}; got {name!r}")
+        if name not in KNOWN:
+            raise ValueError(f"functions must be among {', '.join(KNOWN)}; got {name!r}")
     if not sizes or min(sizes) < 4:
         raise ValueError(f"sizes must be at least 4, got {list(sizes)}")
     if draws < 1:
@@ -133,7 +135,7 @@ def planned(
     }
     tasks |= {(name, size) for name, size in PUBLISHED if name in names and size <= max(sizes)}
     ordered = sorted(tasks, key=lambda task: (names.index(task[0]), task[1]))
-    return [(known[name], size) for name, size in ordered]
+    return [(KNOWN[name], size) for name, size in ordered]
 
 
 def measure(backbone: Backbone, function: HeldOut, draw: HeldOutDraw) -> tuple[dict[str, float], Matrix]:

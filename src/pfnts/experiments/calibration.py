@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import SeedSequence
-from numpy.typing import NDArray
 
 from pfnts import environments, posterior
 from pfnts.backbones import Backbone
@@ -22,10 +21,9 @@ from pfnts.experiments.spec import backbone_name, loaded
 from pfnts.experiments.store import Run, RunStore
 from pfnts.experiments.summary import mean_and_error
 from pfnts.experiments.threads import one_thread
+from pfnts.ope.log import Matrix, Vector
 from pfnts.scores import coverage
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 Interval = tuple[Vector, Vector]
 
 LEVEL = 0.95

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from pfnts.environments.bart import draw_bart
 from pfnts.environments.synthetic import friedman1, friedman2, friedman3
+from pfnts.ope.log import Matrix, Vector
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 MeanReward = Callable[[Matrix], Vector]
 """Contexts (n, P), uniform on the unit cube, to the latent mean (n,)."""
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pfnts.experiments.heldout_functions import QUERIES, HeldOutDraw, Matrix, Vector, r2
+from pfnts.experiments.heldout_functions import QUERIES, HeldOutDraw, r2
+from pfnts.ope.log import Matrix, Vector
 
 
 @dataclass(frozen=True)
