@@ -61,9 +61,9 @@ class Paper(Companion):
             return None
         return REGRET.get(policy.name, {}).get(scenario)
 
-    def has_own_table(self, section: Section) -> bool:
-        """Settings of public libraries stand in one table."""
-        return bool(section.axis) and section.policies[0].name in LIBRARY_NAMES
+    def compared(self, sections: Sequence[Section]) -> list[Section]:
+        """All but settings of public libraries, which stand in one table."""
+        return [each for each in sections if not each.axis or each.policies[0].name not in LIBRARY_NAMES]
 
     def footer(self, section: Section) -> tuple[str, Mapping[str, float], str] | None:
         """The best of public libraries as it was found elsewhere."""

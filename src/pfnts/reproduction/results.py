@@ -59,7 +59,7 @@ def write_results(
         for path in (coverage, coverage.with_suffix(".md")):
             write_file(out / path.name, path.read_bytes())
     if figures:
-        for section in (section for section in sections if not beside.has_own_table(section)):
+        for section in beside.compared(sections):
             save(figure_of(regret_chart(section)), out / _picture(section))
     return write_file(out / "README.md", _readme(sections, outcomes, notes, out))
 

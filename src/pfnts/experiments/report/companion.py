@@ -31,9 +31,9 @@ class Companion:
         """Regret to be shown below ours."""
         return None
 
-    def has_own_table(self, section: Section) -> bool:  # noqa: ARG002
-        """Whether a section is shown otherwise, and needs neither table nor curves."""
-        return False
+    def compared(self, sections: Sequence[Section]) -> list[Section]:
+        """Sections that get a table and curves; the others are among the parts and tables below."""
+        return list(sections)
 
     def footer(self, section: Section) -> tuple[str, Mapping[str, float], str] | None:  # noqa: ARG002
         """A row to be shown below the policies: its name, its figures by scenario, where they come from."""

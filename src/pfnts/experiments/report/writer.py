@@ -87,7 +87,7 @@ def write_report(
     if sections:
         write_tables(out, sections, beside)
     if figures:
-        _write_figures(out / "figures", [each for each in sections if not beside.has_own_table(each)])
+        _write_figures(out / "figures", beside.compared(sections))
     machines = Counter(outcome.machine for outcome in outcomes if outcome.machine)
     parts = _parts(sections, beside, "; ".join(name for name, _ in machines.most_common()))
     if coverage is not None:
@@ -126,7 +126,7 @@ def nothing_finished(root: Path, notes: Sequence[str] = ()) -> ValueError:
 
 def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
     """Write all tables, as markdown, CSV and LaTeX."""
-    shown = [section for section in sections if not beside.has_own_table(section)]
+    shown = beside.compared(sections)
     rows = tidy_frame(sections, beside=beside)
     regret = tables.csv_text(rows, [*_REGRET, *filter(None, [beside.name])])
     times = tables.csv_text([row for row in rows if "seconds" in row], _TIMES)
@@ -149,7 +149,7 @@ def figure_name(section: Section) -> str:
 
 def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> list[Part]:
     several = len({section.horizon for section in sections}) > 1
-    shown = [section for section in sections if not beside.has_own_table(section)]
+    shown = beside.compared(sections)
     parts = []
     for section in (section for section in shown if not section.axis):
         title = f"{section.title}, {section.horizon:,} rounds" if several else section.title
