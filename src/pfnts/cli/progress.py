@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing
-from typing import Self
+from contextlib import closing, nullcontext
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
@@ -28,10 +27,10 @@ def finish_all(
     if jobs and store is not None:
         nouns = f"{len(jobs)} {jobs[0].spec.noun}{'' if len(jobs) == 1 else 's'}"
         terminal.print(f"{nouns}, of which {len(jobs) - len(waiting)} were finished before.")
-    shown, found, failures = list(waiting.values()), {}, None
+    display, found, failures = _Display(list(waiting.values())), {}, None
     with (
         plain_errors(UnusableDeviceError, OSError, ValueError),
-        _Bars(shown) if terminal.is_terminal else _Lines(shown) as display,
+        display.bars if terminal.is_terminal else nullcontext(),
         closing(
             run_all(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)
         ) as runs,
@@ -47,48 +46,11 @@ def finish_all(
     return [found[job.spec] for job in jobs if job.spec in found], failures
 
 
-class _Lines(AbstractContextManager["_Lines"]):
-    """A line for each job that ends, and now and then one for those under way."""
+class _Display:
+    """A line for each job that ends; of those under way bars in a terminal, elsewhere a line at times."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
-        self._total = len(jobs)
-        self._ended = 0
-        self._said: dict[Job, tuple[int, float]] = {}
-        self._printed = time.monotonic()
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing to close."""
-
-    def hear(self, job: Job, steps: int, value: float) -> None:
-        self._said[job] = steps, value
-        if time.monotonic() - self._printed > _LINE_EVERY:
-            for each, (done, number) in self._said.items():
-                state = f"{done:,} of {each.spec.steps:,}, {_measured(each, number)}"
-                self._print(f"under way: {each.spec.title}: {state}")
-
-    def finish(self, job: Job, run: Run) -> None:
-        _, value = self._said.get(job, (0, 0.0))
-        self._end(job, f"{_measured(job, value)} ({run.result.seconds:,.1f} s)")
-
-    def fail(self, failure: Failure) -> None:
-        self._end(failure.job, f"failed, {failure.reason}", style="red")
-
-    def _end(self, job: Job, text: str, style: str = "") -> None:
-        self._said.pop(job, None)
-        self._ended += 1
-        self._print(f"{self._ended}/{self._total} {job.spec.title}: {text}", style=style)
-
-    def _print(self, text: str, style: str = "") -> None:
-        terminal.print(Text(visible(text), style=style), soft_wrap=True)
-        self._printed = time.monotonic()
-
-
-class _Bars(_Lines):
-    """The same lines, and below them a bar for all jobs and one for each that is under way."""
-
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        super().__init__(jobs)
-        self._progress = Progress(
+        self.bars = Progress(
             # In a narrow terminal the name of a run gives way, not its numbers.
             TextColumn(
                 "{task.description}",
@@ -102,41 +64,48 @@ class _Bars(_Lines):
             transient=True,
             expand=True,
         )
+        self._ended, self._total = 0, len(jobs)
         self._noun = f"{jobs[0].spec.noun}s" if jobs else "runs"
-        total = sum(job.spec.steps for job in jobs)
-        self._all = self._progress.add_task(f"all {self._noun}", total=total, state="")
-        self._bars: dict[Job, TaskID] = {}
-        self._steps: dict[Job, int] = {}
-        self._show_all()
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
+        steps, state = sum(job.spec.steps for job in jobs), f"0/{self._total} {self._noun}"
+        self._all = self.bars.add_task(f"all {self._noun}", total=steps, state=state)
+        self._said: dict[Job, tuple[TaskID, int, float]] = {}
+        self._printed = time.monotonic()
 
     def hear(self, job: Job, steps: int, value: float) -> None:
-        self._said[job] = steps, value
-        if job not in self._bars:
+        if job not in self._said:
             name = visible(job.spec.title).replace("\n", " ")
-            self._bars[job] = self._progress.add_task(name, total=job.spec.steps, state="")
+            self._said[job] = self.bars.add_task(name, total=job.spec.steps, state=""), 0, 0.0
+        bar, before, _ = self._said[job]
+        self._said[job] = bar, steps, value
         state = f"{steps:,}, {_measured(job, value)}" if steps else "starts"
-        self._progress.update(self._bars[job], completed=steps, state=state)
-        self._steps[job] = steps
-        self._show_all()
+        self.bars.update(bar, completed=steps, state=state)
+        self.bars.advance(self._all, steps - before)
+        if not terminal.is_terminal and time.monotonic() - self._printed > _LINE_EVERY:
+            for each, (_, done, number) in self._said.items():
+                state = f"{done:,} of {each.spec.steps:,}, {_measured(each, number)}"
+                self._print(f"under way: {each.spec.title}: {state}")
+
+    def finish(self, job: Job, run: Run) -> None:
+        value = self._said[job][2] if job in self._said else 0.0
+        self._end(job, f"{_measured(job, value)} ({run.result.seconds:,.1f} s)")
+
+    def fail(self, failure: Failure) -> None:
+        self._end(failure.job, f"failed, {failure.reason}", style="red")
 
     def _end(self, job: Job, text: str, style: str = "") -> None:
-        if job in self._bars:
-            self._progress.remove_task(self._bars.pop(job))
+        steps = 0
+        if job in self._said:
+            bar, steps, _ = self._said.pop(job)
+            self.bars.remove_task(bar)
+        self._ended += 1
         # All of its steps, though a dataset may have ended earlier: the bar is to end full.
-        self._steps[job] = job.spec.steps
-        super()._end(job, text, style)
-        self._show_all()
+        count = f"{self._ended}/{self._total}"
+        self.bars.update(self._all, advance=job.spec.steps - steps, state=f"{count} {self._noun}")
+        self._print(f"{count} {job.spec.title}: {text}", style=style)
 
-    def _show_all(self) -> None:
-        state = f"{self._ended}/{self._total} {self._noun}"
-        self._progress.update(self._all, completed=sum(self._steps.values()), state=state)
+    def _print(self, text: str, style: str = "") -> None:
+        terminal.print(Text(visible(text), style=style), soft_wrap=True)
+        self._printed = time.monotonic()
 
 
 def _measured(job: Job, value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -71,8 +71,13 @@ class Part:
 
 def write_page(path: Path, *, title: str, lead: str, parts: Sequence[Part]) -> Path:
     """Write a page that needs no other file: a heading, a sentence or two below it, and the parts."""
-    # A chart is drawn by the script, from its place in this list.
-    charts = [block for part in parts for block in _charts(part.blocks)]
+    boards: list[dict[str, Any]] = []
+
+    def placed(chart: Chart) -> int:
+        """A chart is drawn by the script, from its place in this list."""
+        boards.append(chart.payload())
+        return len(boards) - 1
+
     template = _environment().get_template("page.html.j2")
     page = template.render(
         title=title,
@@ -81,19 +86,10 @@ def write_page(path: Path, *, title: str, lead: str, parts: Sequence[Part]) -> P
         palette=list(zip(COLOURS, DARK_COLOURS, strict=True)),
         style=_text("page.css"),
         script=_text("page.js"),
-        payload={"boards": [chart.payload() for chart in charts]},
-        number_of={id(chart): number for number, chart in enumerate(charts)},
-        id=id,
+        placed=placed,
+        boards=boards,
     )
     return write_file(path, page.lstrip())
-
-
-def _charts(blocks: Sequence[Block]) -> Iterator[Chart]:
-    for block in blocks:
-        if isinstance(block, Chart):
-            yield block
-        elif isinstance(block, Details):
-            yield from _charts(block.blocks)
 
 
 @cache
