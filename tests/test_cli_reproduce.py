@@ -151,7 +151,7 @@ def test_coverage_is_made_once_for_the_same_settings(tmp_path: Path, monkeypatch
     monkeypatch.setattr("pfnts.cli.reproduce._CALIBRATED", ("linear",))
     monkeypatch.setattr("pfnts.cli.reproduce.QUICK_SIZES", (8,))
     monkeypatch.setattr(
-        calibration_bart, "bart_interval", lambda history, level: (history.means, history.means)
+        calibration_bart, "bart_interval", lambda history, level: (history.latent, history.latent)
     )
     coverage = ("reproduce", "coverage", "--quick", "--workers", "1", "--out", tmp_path)
     assert "4 cells, of which 0 were finished before." in pfnts(*coverage)

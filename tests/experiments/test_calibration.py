@@ -18,12 +18,12 @@ from pfnts.experiments.calibration import (
     SIZES,
     TASKS,
     CoverageRow,
-    History,
     backbone_intervals,
     calibrate,
     draw_history,
     plan_coverage,
 )
+from pfnts.experiments.heldout_functions import HeldOutDraw
 from pfnts.experiments.report.coverage import read_coverage, write_calibration
 from pfnts.posterior import SubCLT, prefix_grid
 
@@ -59,9 +59,9 @@ class Oracle(Backbone):
         return Sequence()
 
 
-def history(rng: np.random.Generator, size: int = 64) -> History:
-    queries = rng.random((50, 2))
-    return History(rng.random((size, 2)), rng.standard_normal(size), queries, queries[:, 0], seed=1)
+def history(rng: np.random.Generator, size: int = 64) -> HeldOutDraw:
+    X, y, queries = rng.random((size, 2)), rng.standard_normal(size), rng.random((50, 2))
+    return HeldOutDraw(X, y, queries, latent=queries[:, 0], outcomes=queries[:, 0], seed=1)
 
 
 def test_the_papers_setting_is_the_default() -> None:
@@ -100,8 +100,8 @@ def test_shrunk_variances_are_floored_by_the_variance_of_the_rewards(rng: np.ran
 def test_coverage_and_length_of_one_replication(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the queries are off by more than the interval reaches."""
 
-    def half_right(_: Any, given: History) -> dict[str, Any]:
-        centre = given.means + np.where(np.arange(50) < 25, 0.0, 3.0)
+    def half_right(_: Any, given: HeldOutDraw) -> dict[str, Any]:
+        centre = given.latent + np.where(np.arange(50) < 25, 0.0, 3.0)
         return dict.fromkeys(("network", "shrunk", "subclt"), (centre - 1, centre + 1))
 
     monkeypatch.setattr(calibration, "backbone_intervals", half_right)
@@ -129,8 +129,8 @@ def test_exact_model_covers_about_as_often_as_it_says() -> None:
 def test_every_method_meets_the_same_histories_and_every_replication_another() -> None:
     first, again, other = (draw_history("linear", 64, number=n, seed=42) for n in (0, 0, 1))
     np.testing.assert_array_equal(first.y, again.y)
-    np.testing.assert_array_equal(first.means, again.means)
-    assert not np.isclose(first.means, other.means).any()
+    np.testing.assert_array_equal(first.latent, again.latent)
+    assert not np.isclose(first.latent, other.latent).any()
     assert first.seed == again.seed != other.seed
     alone, together = (
         calibrate(backbones=names, bart=False, tasks=["friedman"], sizes=[16], replications=2)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
 from pfnts.experiments.engines import Engine
+from pfnts.experiments.heldout_functions import HeldOutDraw
 from pfnts.experiments.jobs import Progress, prepare
 from pfnts.experiments.spec import backbone_name, loaded
 from pfnts.experiments.store import Run, RunStore
@@ -106,17 +108,19 @@ class CoverageSpec:
 
     def perform(self, inputs: object, *, device: str, progress: Progress) -> Measured:  # noqa: ARG002
         """Draw the histories and measure the intervals, in one thread."""
-        measured: list[list[tuple[float, float]]] = []
+        covered = np.empty((self.replications, len(self.variances)))
+        length = np.empty_like(covered)
         began = time.perf_counter()
         # Loaded outside, because a library is held to one thread only if it is loaded by then.
-        backbone = None if self.model == BART else loaded(self.model, self.device(device))
+        intervals = _intervals(self.model, self.device(device))
         with one_thread():
             for number in range(self.replications):
                 history = draw_history(self.task, self.size, number=number, seed=self.seed)
-                measured.append(_measured(backbone, history))
-                progress(number + 1, float(np.mean([share for row in measured for share, _ in row])))
-        values = np.array(measured)
-        return Measured(values[:, :, 0], values[:, :, 1], time.perf_counter() - began)
+                for place, (low, high) in enumerate(intervals(history).values()):
+                    covered[number, place] = coverage(low, high, history.latent)
+                    length[number, place] = (high - low).mean()
+                progress(number + 1, float(covered[: number + 1].mean()))
+        return Measured(covered, length, time.perf_counter() - began)
 
 
 @dataclass(frozen=True)
@@ -148,22 +152,6 @@ class CoverageRow:
     def method(self) -> str:
         """Model and variance in a few words."""
         return "BART" if self.model == BART else f"{self.model}, {self.variance}"
-
-
-@dataclass(frozen=True)
-class History:
-    """Rewards of arm 0 at random contexts, and what is asked after them."""
-
-    X: Matrix
-    """(n, P)"""
-    y: Vector
-    """(n,)"""
-    queries: Matrix
-    """(q, P)"""
-    means: Vector
-    """(q,) mean reward at the queries."""
-    seed: int
-    """For whoever needs to draw."""
 
 
 def calibrate(
@@ -260,20 +248,21 @@ def coverage_rows(specs: Sequence[CoverageSpec], runs: Iterable[Run]) -> list[Co
     return [_row(spec, found[spec], place) for spec in order for place in range(len(spec.variances))]
 
 
-def draw_history(task: str, size: int, *, number: int, queries: int = QUERIES, seed: int) -> History:
+def draw_history(task: str, size: int, *, number: int, queries: int = QUERIES, seed: int) -> HeldOutDraw:
     """Draw the functions of a scenario, then rewards of arm 0 at ``size`` contexts, then the queries."""
     child, for_model = SeedSequence([seed, zlib.crc32(task.encode()), size, number]).spawn(2)
     drawn = environments.make(task, horizon=size + queries, rng=np.random.default_rng(child))
-    return History(
+    return HeldOutDraw(
         X=drawn.contexts[:size],
         y=drawn.rewards[:size, 0],
         queries=drawn.contexts[size:],
-        means=drawn.means[size:, 0],
+        latent=drawn.means[size:, 0],
+        outcomes=drawn.rewards[size:, 0],
         seed=int(for_model.generate_state(1)[0] >> 1),
     )
 
 
-def backbone_intervals(backbone: Backbone, history: History) -> dict[str, Interval]:
+def backbone_intervals(backbone: Backbone, history: HeldOutDraw) -> dict[str, Interval]:
     """Give the intervals at the queries, (q,) and (q,), by variance estimator.
 
     There is one arm, so that the variance of "the rewards of all arms", by which shrunk variances are
@@ -290,22 +279,19 @@ def backbone_intervals(backbone: Backbone, history: History) -> dict[str, Interv
     return intervals
 
 
+def _intervals(model: str, device: str) -> Callable[[HeldOutDraw], dict[str, Interval]]:
+    if model != BART:
+        return partial(backbone_intervals, loaded(model, device))
+    from pfnts.experiments.calibration_bart import bart_interval
+
+    return lambda history: {"mcmc": bart_interval(history, level=LEVEL)}
+
+
 def usable(backbone: Backbone) -> tuple[str, ...]:
     """Estimators that a backbone knows enough for."""
     return tuple(
         name for name in ESTIMATORS if backbone.knows_mean_sd or not posterior.load(name).needs_mean_sd
     )
-
-
-def _measured(backbone: Backbone | None, history: History) -> list[tuple[float, float]]:
-    """Coverage and mean length of the intervals, by variance; of BART where there is no backbone."""
-    if backbone is not None:
-        intervals = list(backbone_intervals(backbone, history).values())
-    else:
-        from pfnts.experiments.calibration_bart import bart_interval
-
-        intervals = [bart_interval(history, level=LEVEL)]
-    return [(coverage(low, high, history.means), float((high - low).mean())) for low, high in intervals]
 
 
 def _row(spec: CoverageSpec, measured: Measured, place: int) -> CoverageRow:

@@ -6,7 +6,8 @@ import warnings
 
 import numpy as np
 
-from pfnts.experiments.calibration import History, Interval
+from pfnts.experiments.calibration import Interval
+from pfnts.experiments.heldout_functions import HeldOutDraw
 
 try:
     from bartz.BART import gbart  # type: ignore[attr-defined]
@@ -18,7 +19,7 @@ BURN_IN = 500
 DRAWS = 500
 
 
-def bart_interval(history: History, *, level: float) -> Interval:
+def bart_interval(history: HeldOutDraw, *, level: float) -> Interval:
     """Give the central ``level`` of 500 draws of the mean reward at the queries, (q,) and (q,).
 
     A node at depth d splits with probability 0.95 / (1 + d)^2, in contrast to the trees of BFTS; the noise

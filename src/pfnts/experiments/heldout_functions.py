@@ -86,6 +86,8 @@ class HeldOutDraw:
     """(q,) latent mean at the queries."""
     outcomes: Vector
     """(q,) a fresh reward at each query."""
+    seed: int = 0
+    """For a model that has to draw."""
 
 
 def r2(predicted: Vector, truth: Vector) -> float:
