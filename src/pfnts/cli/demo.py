@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from pfnts.cli.console import plain_errors, say, terminal
-from pfnts.cli.curves import draw
+from pfnts.cli.curves import Points, draw
 from pfnts.environments import Scenario, describe
 from pfnts.experiments import Job, PolicySpec, plan, prepare, regret_curves, run_all
 from pfnts.experiments.jobs import Spec
@@ -47,10 +48,18 @@ def demo(
         # PFN-TS last, because it takes longest: there is something to compare with while it runs.
         contestants = [*map(PolicySpec, RIVALS), PolicySpec.of("pfn-ts", backbone=backbone)]
         specs = plan(scenarios=[scenario], policies=contestants, horizon=horizon, replications=1, seed=seed)
-        curves = _GrowingCurves({spec: name(spec.policy) for spec in reversed(specs)}, horizon)
-        with Live(curves, console=terminal, refresh_per_second=8):
-            runs = list(run_all(prepare(specs), listener=curves.hear))
-        say("\n" + saved({curves.names[run.spec]: run.result.total_regret for run in runs}, horizon))
+        names: dict[Spec, str] = {spec: name(spec.policy) for spec in reversed(specs)}
+        points: dict[str, list[tuple[float, float]]] = {shown: [] for shown in names.values()}
+
+        def hear(job: Job, steps: int, value: float) -> None:
+            if steps:
+                points[names[job.spec]].append((steps, value))
+
+        # Drawn again and again in a terminal, elsewhere at the end.
+        drawn = partial(growing, points, horizon)
+        with Live(get_renderable=drawn, console=terminal, refresh_per_second=8):
+            runs = list(run_all(prepare(specs), listener=hear))
+        say("\n" + saved({names[run.spec]: run.result.total_regret for run in runs}, horizon))
         try:
             say(f"The curves as a picture: {regret_curves(runs, out)}")
         except ImportError:
@@ -60,6 +69,13 @@ def demo(
         "lists them all). Other luck: pfnts demo --seed 1.\n"
         "Next: ten lines of Python in README.md, pfnts run --help."
     )
+
+
+def growing(points: Mapping[str, Points], horizon: int) -> Group:
+    """Curves through what has been heard of each run so far."""
+    width = max(20, min(terminal.width - _NAMES_TAKE - 9, 72))
+    curves = draw(points, x_end=horizon, width=width, height=_ROWS)
+    return Group(curves, Text(f"{'rounds':>{width + 9}}", style="dim"))
 
 
 def introduced(scenario: Scenario, horizon: int) -> str:
@@ -110,23 +126,3 @@ def saved(lost: dict[str, float], horizon: int) -> str:
         if rival != "PFN-TS"
     ]
     return f"PFN-TS lost {ours:,.0f} in {horizon:,} rounds.\nSaved: {', '.join(parts)}."
-
-
-class _GrowingCurves:
-    """What has been heard of each run; drawn again and again in a terminal, elsewhere at the end."""
-
-    def __init__(self, names: Mapping[Spec, str], horizon: int) -> None:
-        self.names = names
-        self._horizon = horizon
-        self._points: dict[str, list[tuple[float, float]]] = {shown: [] for shown in names.values()}
-
-    def hear(self, job: Job, steps: int, value: float) -> None:
-        if steps:
-            self._points[self.names[job.spec]].append((steps, value))
-
-    def __rich__(self) -> Group:
-        width = max(20, min(terminal.width - _NAMES_TAKE - 9, 72))
-        return Group(
-            draw(self._points, x_end=self._horizon, width=width, height=_ROWS),
-            Text(f"{'rounds':>{width + 9}}", style="dim"),
-        )

@@ -115,17 +115,16 @@ def verdict(log: Log, found: Sequence[PolicyValue]) -> list[str]:
 
 def value_chart(log: Log, found: Sequence[PolicyValue]) -> Chart:
     """Describe the estimated values over the horizon, with 95 % bands, a panel for each estimator."""
+    rounds = np.unique(np.linspace(1, log.rounds, _POINTS).astype(int))
     panels = []
     for estimator in ESTIMATORS:
-        shares = np.unique(np.linspace(1, log.rounds, _POINTS).astype(int)) / log.rounds
         lines = []
         for place, value in enumerate(found):
             # Resampled logs have other numbers of rounds, where people have: what counts is the share.
-            at = [value.at(estimator, share) for share in shares]
-            lines.append(Line(place, [each.value for each in at], [_reach(each) for each in at]))
-        panels.append(
-            Panel(_TITLES[estimator], (shares * log.rounds).round(), tuple(lines), fixed=log.rewards.mean())
-        )
+            at = [value.at(estimator, share) for share in rounds / log.rounds]
+            heights, tops = ([each.value for each in at], [each.interval()[1] for each in at])
+            lines.append(Line(place, heights, np.subtract(tops, heights)))
+        panels.append(Panel(_TITLES[estimator], rounds, tuple(lines), fixed=log.rewards.mean()))
     return Chart(
         "Estimated value, with 95 % bands",
         tuple(zip((value.policy.label for value in found), _styles(found), strict=True)),
@@ -295,11 +294,6 @@ def _weights(value: PolicyValue, style: int) -> Bars:
         for height, count, low, high in zip(heights, counts, edges[:-1], edges[1:], strict=True)
     )
     return Bars(value.policy.label, style, bars, ("0", f"{bound:.2f}"))
-
-
-def _reach(spread: Bootstrap) -> float:
-    low, high = spread.interval()
-    return (high - low) / 2
 
 
 def _styles(found: Sequence[PolicyValue]) -> list[int]:

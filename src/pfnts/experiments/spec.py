@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -201,10 +202,7 @@ def _loaded(path: Path, arms: tuple[Label, ...]) -> policies.Policy:
 
 
 def _parse_value(text: str) -> Option:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        return text
-    if isinstance(value, bool | int | float | None):
-        return value
+    with suppress(json.JSONDecodeError):
+        if isinstance(value := json.loads(text), bool | int | float | None):
+            return value
     return text

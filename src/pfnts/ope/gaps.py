@@ -49,21 +49,14 @@ def gaps(curves: Mapping[str, Sequence[Vector]]) -> list[Gap]:
     pfn-ts final lin-ts 0.6
     pfn-ts area lin-ts 0.1
     """
-    measures: dict[Measure, dict[str, Vector]] = {
-        "final": {name: np.array([curve[-1] for curve in listed]) for name, listed in curves.items()},
-        "area": {name: np.array([np.nanmean(curve) for curve in listed]) for name, listed in curves.items()},
+    measures: dict[Measure, dict[str, list[float]]] = {
+        "final": {name: [curve[-1] for curve in listed] for name, listed in curves.items()},
+        "area": {name: [float(np.nanmean(curve)) for curve in listed] for name, listed in curves.items()},
     }
     made = []
-    for policy in curves:
-        rivals = [name for name in curves if name != policy]
+    for policy in curves if len(curves) > 1 else ():
         for measure, values in measures.items():
-            if rivals:
-                best = max(rivals, key=lambda name: float(values[name][0]))
-                made.append(Gap(policy, measure, best, _difference(values[policy], values[best])))
+            best = max((name for name in curves if name != policy), key=lambda name: values[name][0])
+            lead, *others = (a - b for a, b in zip(values[policy], values[best], strict=False))
+            made.append(Gap(policy, measure, best, Bootstrap(float(lead), np.array(others, dtype=float))))
     return made
-
-
-def _difference(own: Vector, other: Vector) -> Bootstrap:
-    shared = min(len(own), len(other))
-    difference = own[:shared] - other[:shared]
-    return Bootstrap(float(difference[0]), difference[1:])
