@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from pfnts.experiments import CorruptRunError, PolicySpec, RunSpec, RunStore, job, run
-from pfnts.experiments.files import write_file
 from pfnts.experiments.store import read_record, read_result
+from pfnts.files import write_file
 
 SPECS = [RunSpec("friedman", PolicySpec("uniform"), horizon=20, replication=r, seed=3) for r in range(2)]
 

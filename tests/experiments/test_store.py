@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from pfnts.experiments import CorruptRunError, Job, PolicySpec, RunSpec, RunStore, job, run
-from pfnts.experiments import files as files_module
 from pfnts.experiments import jobs as jobs_module
 from pfnts.experiments import store as store_module
 from pfnts.experiments.outcomes import read_outcomes
 from pfnts.experiments.report import write_report
 from pfnts.experiments.spec import Option
+from pfnts.files import tidy
 from pfnts.policies import PFNTS, Memory, Traffic
 from pfnts.simulation import Trajectory
 
@@ -215,7 +215,7 @@ def test_tidying_removes_only_what_is_abandoned(store: RunStore, done: Job, traj
     file.touch()
     for old in (abandoned, file):
         os.utime(old, (0, 0))
-    files_module.tidy(store.root)
+    tidy(store.root)
     assert recent.is_dir()
     assert not abandoned.exists()
     assert not file.exists()
@@ -332,7 +332,7 @@ def test_full_disk_is_said_in_a_sentence(
     def full(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files_module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"friedman, uniform, replication 0 cannot be kept .*make room"):
         store.save(done, trajectory)
     assert list(store.root.iterdir()) == []

@@ -681,7 +681,7 @@ def test_the_mode_of_a_file_is_kept(saved: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["os.fsync", "os.replace", "json.dumps", "zipfile.ZipFile.writestr", "os.fchmod"]
+    "where", ["os.fsync", "os.replace", "json.dumps", "zipfile.ZipFile.writestr", "os.chmod"]
 )
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(

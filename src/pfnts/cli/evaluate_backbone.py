@@ -16,9 +16,9 @@ from pfnts.backbones.devices import check_device
 from pfnts.cli.console import plain_errors, say, show, terminal, whole_numbers
 from pfnts.experiments import BackboneScore, score_backbone
 from pfnts.experiments.backbone_scores import KNOWN, SIZES, HeldOut, planned
-from pfnts.experiments.files import write_file
 from pfnts.experiments.real_tables import TABLES
 from pfnts.experiments.report.tables import Table, csv_text, markdown
+from pfnts.files import write_file
 
 COLUMNS = {
     "function": ("function", ""), "size": ("n", ""), "r2": ("R2", ".3f"), "r2_error": ("±", ".3f"),

@@ -15,8 +15,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from pfnts.backbones.devices import check_device
 from pfnts.cli.console import plain_errors, say, terminal
-from pfnts.experiments.files import folder_at, write_file
+from pfnts.experiments.files import folder_at
 from pfnts.experiments.report.tables import csv_text
+from pfnts.files import write_file
 
 if TYPE_CHECKING:
     # At run time the network is imported by the command itself: it brings PyTorch, which takes seconds.

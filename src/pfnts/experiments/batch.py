@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 
 from pfnts.experiments.engines import Engine, Listener, LocalEngine
-from pfnts.experiments.files import tidy
 from pfnts.experiments.jobs import Failure, Finished, Job, Spec, job
 from pfnts.experiments.store import Run, RunStore
+from pfnts.files import tidy
 
 
 class FailedRunsError(RuntimeError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pfnts.experiments.charts import COLOURS, DASHES, Chart, Panel
-from pfnts.experiments.files import write_file
+from pfnts.files import write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.experiments.files import UNFINISHED, folder_at, make_folder, safe_name, sync, write_file
+from pfnts.experiments.files import folder_at, safe_name
 from pfnts.experiments.jobs import FORMAT, Job
 from pfnts.experiments.provenance import provenance
 from pfnts.experiments.simulations import RunSpec
+from pfnts.files import UNFINISHED, make_folder, sync, write_file
 
 _RECORD = "run.json"
 # By format: the file of the arrays. Format 2 is that of version 0.1, simulations only.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 from pfnts.contexts import Schema
 from pfnts.events import Event, Label, from_dict
 from pfnts.events.event import to_dict
+from pfnts.files import replacing
 from pfnts.policies import archive_1
 
 FORMAT = "pfnts-policy"
@@ -64,26 +64,14 @@ def write_archive(path: str | os.PathLike[str], *, header: dict[str, Any], event
     target = Path(path)
     kept = target.is_file() and not target.is_symlink()
     mode = target.stat().st_mode & 0o7777 if kept else 0o666 & ~_umask()
-    descriptor, name = tempfile.mkstemp(prefix=".pfnts-", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), mode)
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                archive.writestr(_HEADER, json.dumps({"format": FORMAT, "version": VERSION, **header}))
-                with archive.open(_EVENTS, "w", force_zip64=True) as lines:
-                    for event in events:
-                        lines.write(json.dumps(to_dict(event), allow_nan=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    with (
+        replacing(target, mode=mode) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
+        archive.writestr(_HEADER, json.dumps({"format": FORMAT, "version": VERSION, **header}))
+        with archive.open(_EVENTS, "w", force_zip64=True) as lines:
+            for event in events:
+                lines.write(json.dumps(to_dict(event), allow_nan=False).encode() + b"\n")
 
 
 def read_archive(path: str | os.PathLike[str], *, policy: str) -> Archive:

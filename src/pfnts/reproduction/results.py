@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pfnts.experiments import RunStore
 from pfnts.experiments.figures import figure_of, save
-from pfnts.experiments.files import folder_at, write_file
+from pfnts.experiments.files import folder_at
 from pfnts.experiments.outcomes import Outcome, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import Companion
@@ -20,6 +20,7 @@ from pfnts.experiments.report.coverage import find_coverage
 from pfnts.experiments.report.sections import Section, organize
 from pfnts.experiments.report.tables import Table, csv_text, markdown_text, number
 from pfnts.experiments.report.writer import figure_name, nothing_finished, write_tables
+from pfnts.files import write_file
 from pfnts.reproduction.paper import PAPER
 from pfnts.reproduction.standing import standing_table, standings, verdicts
 

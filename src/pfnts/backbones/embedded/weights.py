@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from safetensors.torch import save
 
 from pfnts.backbones.embedded.model import CausalPFN
+from pfnts.files import write_file
 
 
 def export_weights(network: CausalPFN, path: Path, *, about: Mapping[str, str] | None = None) -> None:
@@ -48,9 +48,7 @@ def export_weights(network: CausalPFN, path: Path, *, about: Mapping[str, str] |
                 "train with a lower learning rate"
             )
     header = {**(about or {}), "architecture": json.dumps(asdict(network.architecture))}
-    unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_bytes(save(halved, metadata=header))
-    os.replace(unfinished, path)
+    write_file(path, save(halved, metadata=header))
 
 
 def fingerprint(path: Path) -> str:

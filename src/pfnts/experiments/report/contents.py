@@ -24,11 +24,11 @@ def regret_table(section: Section, *, beside: Companion = NONE) -> Table:
     """Policies by scenarios: mean ± standard error, the lowest bold, the average rank."""
     ranks, ranked = section.ranks, len(section.ranks) > 1
     rank = {"rank": "mean rank over the scenarios that all policies ranked have"} if ranked else {}
-    columns = {
-        "policy": "",
-        **rank,
-        **{_marked(section, name): _about(section, name) for name in section.scenarios},
-    }
+    columns = {"policy": "", **rank}
+    for name in section.scenarios:
+        free = section.needs_no_context(name)
+        rounds = f"{section.rounds(name):,} rounds"
+        columns |= {f"{name} †": f"{rounds}; one fixed arm loses nothing here"} if free else {name: rounds}
     rows = [
         [
             _named(section, policy),
@@ -194,15 +194,6 @@ def _notes(section: Section, footer: str, *, ranked: bool) -> list[str]:
 
 def _named(section: Section, policy: PolicySpec) -> Cell:
     return Cell(row_name(section, policy), colour=colours(section)[policy])
-
-
-def _marked(section: Section, scenario: str) -> str:
-    return f"{scenario} †" if section.needs_no_context(scenario) else scenario
-
-
-def _about(section: Section, scenario: str) -> str:
-    free = "; one fixed arm loses nothing here" if section.needs_no_context(scenario) else ""
-    return f"{section.rounds(scenario):,} rounds{free}"
 
 
 def _setting(settings: Mapping[str, Any], option: str) -> object:

@@ -13,8 +13,8 @@ from typing import Any
 from pfnts.experiments.calibration import LEVEL, CoverageRow
 from pfnts.experiments.charts import Chart, Line, Panel
 from pfnts.experiments.figures import figure_of, save
-from pfnts.experiments.files import write_file
 from pfnts.experiments.report.tables import Table, csv_text, markdown
+from pfnts.files import write_file
 
 _NAMES = [field.name for field in fields(CoverageRow)]
 _SHOWN = {"coverage": "share that hold the mean reward", "length": "mean length"}

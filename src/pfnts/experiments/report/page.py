@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pfnts.experiments.charts import COLOURS, DARK_COLOURS, Chart
-from pfnts.experiments.files import write_file
 from pfnts.experiments.report.tables import Table
+from pfnts.files import write_file
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
-from pfnts.experiments.files import folder_at, safe_name, tidy, write_file
+from pfnts.experiments.files import folder_at, safe_name
 from pfnts.experiments.outcomes import condense, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import NONE, Companion
@@ -18,6 +18,7 @@ from pfnts.experiments.report.coverage import coverage_chart, coverage_table, fi
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize, section_of
 from pfnts.experiments.store import Run, RunStore
+from pfnts.files import tidy, write_file
 
 _REGRET = (
     "section", "horizon", "scenario", "rounds", "policy", "replications", "mean", "standard_error",
