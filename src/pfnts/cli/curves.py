@@ -67,12 +67,11 @@ def raster(points: Points, *, x_end: float, y_end: float, across: int, down: int
     reached = min(across, max(1, round(across * x[-1] / x_end)))
     heights = np.interp((np.arange(reached) + 0.5) * x_end / across, x, y)
     rows = np.clip(np.rint((1 - heights / y_end) * (down - 1)), 0, down - 1).astype(int)
+    before, place = np.concatenate([rows[:1], rows[:-1]]), np.arange(down)[:, None]
     drawn = np.zeros((down, across), dtype=bool)
-    for column, row in enumerate(rows):
-        # Steep parts are filled up to the dot before, so that a curve has no gaps.
-        before = rows[column - 1] if column else row
-        step = 1 if before >= row else -1
-        drawn[np.arange(row, before, step) if before != row else row, column] = True
+    # Steep parts are filled up to the dot before, so that a curve has no gaps.
+    filled = (np.minimum(rows, before) <= place) & (place <= np.maximum(rows, before)) & (place != before)
+    drawn[:, :reached] = filled | (place == rows)
     return drawn
 
 
