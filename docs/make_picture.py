@@ -9,13 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from pfnts.cli.demo import RIVALS, name
 from pfnts.cli.progress import finish_all
 from pfnts.environments import describe, names
 from pfnts.environments.synthetic import SyntheticScenario
 from pfnts.experiments import PolicySpec, Run, RunStore, plan, prepare
-from pfnts.experiments.figures import new_figure, save
+from pfnts.experiments.figures import save
 
 SCENARIOS = [
     scenario
@@ -56,7 +57,7 @@ def share_of_chance(runs: list[Run], scenario: str, policy: str) -> np.ndarray:
 
 
 def draw(runs: list[Run], path: Path) -> None:
-    figure = new_figure(width=11.0, height=4.9, arranged=True)
+    figure = Figure(figsize=(11.0, 4.9), layout="constrained")
     axes = figure.subplots(2, (len(SCENARIOS) + 1) // 2, sharex=True, sharey=True)
     rounds = np.arange(FIRST, HORIZON + 1)
     for panel, scenario in zip(axes.flat, SCENARIOS, strict=False):

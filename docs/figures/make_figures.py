@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from pfnts import PFNTS
 from pfnts.arms import Block, Disjoint, Joint
 from pfnts.backbones import load
-from pfnts.experiments.figures import new_figure, save
+from pfnts.experiments.figures import save
 from pfnts.posterior import SubCLT, prefix_grid
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -27,7 +28,7 @@ def posterior_of_the_mean() -> Any:
     x = rng.uniform(0, 2, 512)
     y = truth(x) + 0.5 * rng.normal(size=512)
     grid = np.linspace(0, 2, 81)
-    figure = new_figure(width=9, height=3.1, arranged=True)
+    figure = Figure(figsize=(9, 3.1), layout="constrained")
     for axes, n in zip(figure.subplots(1, 3, sharey=True), (8, 64, 512), strict=True):
         said = (
             load("embedded")
@@ -59,7 +60,7 @@ def subclt() -> Any:
     sequence = load("embedded").sequence(x[:, None], y)
     path = np.concatenate([sequence.means(query, sizes=part)[:, 0] for part in np.array_split(sizes, 32)])
     grid = prefix_grid(512, 2.0)
-    figure = new_figure(width=7, height=3.4, arranged=True)
+    figure = Figure(figsize=(7, 3.4), layout="constrained")
     axes = figure.subplots()
     axes.plot(sizes, path, color="0.7", lw=1, label="predictive mean m(t)")
     means = path[np.array(grid) - 2]
@@ -89,7 +90,7 @@ def propensities() -> Any:
         mean = {"none": 0.0, "standard": 0.5, "tailored": 1.4 - 0.016 * context["age"]}[decision.arm]
         policy.update(decision, reward=mean + 0.5 * rng.normal())
         rows.append(policy.propose(watched, rng=rng)[0].propensities)
-    figure = new_figure(width=7, height=3.0, arranged=True)
+    figure = Figure(figsize=(7, 3.0), layout="constrained")
     axes = figure.subplots()
     axes.stackplot(
         np.arange(1, 201), np.array(rows).T, labels=policy.arms, colors=["#BBBBBB", ORANGE, BLUE], alpha=0.85
@@ -103,7 +104,7 @@ def layouts() -> Any:
     """What five rows of two arms look like in each layout."""
     X = np.random.default_rng(2).uniform(0.2, 1.0, size=(5, 3))
     arms = np.array([0, 1, 0, 0, 1])
-    figure = new_figure(width=9, height=2.4, arranged=True)
+    figure = Figure(figsize=(9, 2.4), layout="constrained")
     shown = [("disjoint, arm 1", Disjoint(), arms == 0), ("disjoint, arm 2", Disjoint(), arms == 1)]
     shown += [("joint", Joint(), arms >= 0), ("block", Block(), arms >= 0)]
     panels = figure.subplots(1, 4, gridspec_kw={"width_ratios": [3, 3, 5, 6]})

@@ -22,6 +22,10 @@ _WIDTH = 1.6
 
 def figure_of(chart: Chart, *, size: float = 2.6) -> Figure:
     """Draw a chart on white, its panels so many inches high, with one legend below."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError('drawing needs matplotlib; install it with: pip install "pfnts[bench]"') from error
     columns = min(_COLUMNS, len(chart.panels))
     rows = math.ceil(len(chart.panels) / columns)
     labels = [plain(label) for label, _ in chart.series]
@@ -29,7 +33,8 @@ def figure_of(chart: Chart, *, size: float = 2.6) -> Figure:
     across = max(1, int(width / (0.7 + 0.095 * max(map(len, labels)))))
     legend = 0.24 * math.ceil(len(labels) / across)
     height = size * rows + 0.6 + legend
-    figure = new_figure(width=width, height=height)
+    # A Figure of its own, not pyplot's: nothing is shown, and no state is left in the process.
+    figure = Figure(figsize=(width, height))
     # Margins are given in inches: working them out takes longer than the drawing.
     grid = {
         "left": 0.8 / width,
@@ -128,16 +133,6 @@ def plain(text: str) -> str:
     '\\$\\frac{\\$'
     """
     return text.replace("$", r"\$")
-
-
-def new_figure(*, width: float, height: float, arranged: bool = False) -> Figure:
-    """Make a figure of so many inches, arranged by hand or by matplotlib; or say which extra is missing."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('drawing needs matplotlib; install it with: pip install "pfnts[bench]"') from error
-    # A Figure of its own, not pyplot's: nothing is shown, and no state is left in the process.
-    return Figure(figsize=(width, height), layout="constrained" if arranged else None)
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
