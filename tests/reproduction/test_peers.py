@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from pfnts.cli import app
 from pfnts.experiments import PolicySpec, Run
+from pfnts.experiments.jobs import code_fingerprint
 from pfnts.experiments.report import write_report
 from pfnts.ope import simulated_drinkless
 from pfnts.reproduction.paper import PAPER
@@ -86,6 +88,16 @@ def test_trial_is_replayed_kept_and_shown(tmp_path: Path, monkeypatch: pytest.Mo
     assert "by SNIPS its PFN-TS comes first" in page
     reproduced("report", "--quick", "--out", str(tmp_path))
     assert "Drink Less trial" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    # What another version has replayed is shown beside what is replayed now; half a policy is not.
+    for record in (tmp_path / "drinkless").glob("*/run.json"):
+        record.write_text(record.read_text().replace(code_fingerprint(), "another"))
+    reproduced("drinkless", "--quick", "--policy", "xgboost-ts", "--workers", "1", "--out", str(tmp_path))
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert ("lin-ts" in page, "xgboost-ts" in page) == (True, True)
+    shutil.rmtree(next((tmp_path / "drinkless").glob("xgboost-ts-on-resampled-log-2*")))
+    reproduced("report", "--quick", "--out", str(tmp_path))
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert ("lin-ts" in page, "xgboost-ts" in page) == (True, False)
 
 
 def test_trial_that_is_not_at_hand_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

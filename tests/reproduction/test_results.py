@@ -82,7 +82,7 @@ def test_every_run_has_its_row(whole: Path, tmp_path: Path) -> None:
     ]
     written = {path.name for path in (tmp_path / "results").iterdir()}
     tables = {f"{name}.{suffix}" for name in ("regret", "times", "paper") for suffix in ("md", "csv", "tex")}
-    assert written == {"README.md", "runs.csv", *tables}
+    assert written == {"README.md", "runs.csv", "curves.npz", "settings.json", *tables}
 
 
 def test_runs_of_another_version_are_told(whole: Path, tmp_path: Path) -> None:

@@ -17,7 +17,13 @@ from pfnts.experiments.calibration import SIZES, plan_coverage
 from pfnts.experiments.replays import values
 from pfnts.experiments.report import write_report
 from pfnts.ope import Log, read_drinkless
-from pfnts.reproduction.drinkless import CONTESTANTS, QUICK_PEOPLE, trial_plan
+from pfnts.reproduction.drinkless import (
+    CONTESTANTS,
+    QUICK_PEOPLE,
+    policy_name,
+    replays_at_hand,
+    trial_plan,
+)
 from pfnts.reproduction.paper import PAPER, Paper
 from pfnts.reproduction.results import write_results
 from pfnts.reproduction.targets import TARGETS, reproduction
@@ -89,18 +95,20 @@ def reproduce(
         )
         trial = _trial(data, quick=quick, said=bool(wanted.trial))
         kept = RunStore(store.root / "drinkless")
-        names = wanted.trial or [policy.name for policy in CONTESTANTS]
-        replays = trial and prepare(
-            trial_plan(trial, quick=quick, names=names, seed=SEED), inputs=trial, device=device
+        names = [policy.name for policy in CONTESTANTS]
+        replays = (
+            []
+            if trial is None
+            else prepare(trial_plan(trial, quick=quick, names=names, seed=SEED), inputs=trial, device=device)
         )
-        if replays and not wanted.trial:  # what is there is shown, whatever was asked for
-            replays = [each for each in replays if each in kept]
     if cells:
         cover(cells, RunStore(store.root / "coverage"), engine=chosen, device="cpu")
     with stoppable(jobs, store):
         _, failures = finish_all(jobs, store=store, engine=chosen)
-        done, lost = finish_all(replays or [], store=kept, engine=chosen)
+        asked = [each for each in replays if policy_name(each) in wanted.trial]
+        _, lost = finish_all(asked, store=kept, engine=chosen)
         with plain_errors(ValueError, ImportError, OSError):
+            done = replays_at_hand(replays, kept)  # what is there is shown, whatever was asked for
             paper = Paper((trial, values(trial, done))) if trial and done else PAPER
             page = write_report(store.root, figures=figures, beside=paper)
             say(f"The report is in {page}.")

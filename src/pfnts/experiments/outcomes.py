@@ -53,6 +53,11 @@ class Outcome:
         return int(self.places[-1])
 
     @property
+    def has_curve(self) -> bool:
+        """Whether more is known than the regret at the end."""
+        return len(self.places) > 1
+
+    @property
     def best_fixed(self) -> float:
         """Regret of the best single arm, known only in hindsight."""
         return float(self.fixed.min())
@@ -101,7 +106,7 @@ def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
         except CorruptRunError:
             damaged.append(folder.name)
     chosen = [max(members, key=_newest) for members in found.values()]
-    kept = _of_the_same_rounds(chosen)
+    kept = of_the_same_rounds(chosen)
     twice, older = sum(len(members) > 1 for members in found.values()), sum(not _is_ours(o) for o in kept)
     notes = {
         "Made by several versions of the package or of the weights, and shown once": twice,
@@ -145,7 +150,7 @@ def _newest(outcome: Outcome) -> tuple[bool, str]:
     return _is_ours(outcome), str(outcome.about.get("finished", ""))
 
 
-def _of_the_same_rounds(outcomes: Sequence[Outcome]) -> list[Outcome]:
+def of_the_same_rounds(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Keep, of each replication, the largest group of runs that met the same rounds."""
     replications: dict[tuple[Any, ...], list[list[Outcome]]] = {}
     for outcome in outcomes:

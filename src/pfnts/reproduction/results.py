@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -9,22 +10,23 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from pfnts.experiments import RunStore
+from pfnts.experiments import CoverageRow, RunStore
 from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import folder_at
 from pfnts.experiments.outcomes import Outcome, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import Companion
 from pfnts.experiments.report.contents import regret_chart
-from pfnts.experiments.report.coverage import find_coverage
+from pfnts.experiments.report.coverage import find_coverage, read_coverage, write_coverage
 from pfnts.experiments.report.sections import Section, organize
-from pfnts.experiments.report.tables import Table, csv_text, markdown_text, number
+from pfnts.experiments.report.tables import Table, markdown_text, number
 from pfnts.experiments.report.writer import figure_name, nothing_finished, write_tables
 from pfnts.files import write_file
+from pfnts.reproduction.drinkless import CONTESTANTS
+from pfnts.reproduction.kept import CURVES, SETTINGS, accumulate, keep, read_kept, software
 from pfnts.reproduction.paper import PAPER
 from pfnts.reproduction.standing import standing_table, standings, verdicts
 
-_LIBRARIES = ("pfnts", "python", "numpy", "torch")
 _FILES = {
     "regret": "final regret: mean ± standard error, the lowest in bold, the average rank",
     "paper": "our regret beside the paper's, policy by policy",
@@ -32,8 +34,10 @@ _FILES = {
     "drinkless-values": "off-policy evaluation on the Drink Less trial: values, weights, leads",
     "coverage": "95 % intervals: how often they hold the mean reward, and how long they are",
     "times": "mean wall-clock seconds of a run",
-    "runs": "every run: its regret, rounds, seconds and where it was made",
+    "runs": "every run: its regret, rounds, seconds, where it was made, by which version and weights",
 }
+_BESIDE_RUNS = {CURVES: "regret of each run at about a hundred rounds", SETTINGS: "settings, by their hash"}
+_TRIAL = "drinkless-values.csv"
 
 
 def write_results(
@@ -45,41 +49,30 @@ def write_results(
 ) -> Path:
     """Write the tables of a report, a row for every run, a page of curves for each table and a README.
 
-    Takes what `pfnts.experiments.report.write_report` takes, and returns the path of ``README.md``.
+    Takes what `pfnts.experiments.report.write_report` takes, and returns the path of ``README.md``. Runs that
+    ``out`` has from before, and ``root`` has not, are kept: see `pfnts.reproduction.kept.accumulate`.
     """
     store, out = RunStore(root), folder_at(out, name="the place of the results")
     outcomes, notes = read_outcomes(store)
     if not outcomes:
         raise nothing_finished(store.root, notes)
-    sections = organize(outcomes, titles=PAPER.titles, family=PAPER.family)
+    outcomes, said = accumulate(read_kept(out), outcomes)
+    keep(outcomes, out)
+    # As they were written, so that results made in steps are those that are made at once.
+    outcomes = read_kept(out)
+    sections = _organized(outcomes)
     write_tables(out, sections, beside)
-    write_file(out / "runs.csv", runs_csv(outcomes))
-    coverage = find_coverage(store.root)
-    notes += beside.missing({each.spec for each in outcomes}, coverage=coverage is not None)
-    if coverage is not None:
-        for path in (coverage, coverage.with_suffix(".md")):
-            write_file(out / path.name, path.read_bytes())
+    rows = _coverage(store.root, out)
+    if rows:
+        write_coverage(rows, out)
+    missing = beside.missing({each.spec for each in outcomes}, coverage=bool(rows))
+    if (out / _TRIAL).is_file():
+        missing = [text for text in missing if not text.startswith("Drink Less")] + [_trial(out / _TRIAL)]
+    notes += [*said, *missing]
     if figures:
-        for section in beside.compared(sections):
+        for section in beside.compared(_organized(each for each in outcomes if each.has_curve)):
             save(figure_of(regret_chart(section)), out / _picture(section))
     return write_file(out / "README.md", _readme(sections, outcomes, notes, out))
-
-
-def runs_csv(outcomes: Sequence[Outcome]) -> str:
-    """Write every run in a row of its own."""
-    names = ("scenario", "policy", "replication", "seed", "horizon", "rounds", "regret", "seconds", "made_on")
-    rows = [
-        {
-            **vars(each.spec),
-            "policy": each.spec.policy.label,
-            "rounds": each.rounds,
-            "regret": each.regret,
-            "seconds": each.seconds,
-            "made_on": each.machine,
-        }
-        for each in outcomes
-    ]
-    return csv_text(rows, names)
 
 
 def busy(spans: Iterable[tuple[float, float]]) -> float:
@@ -95,6 +88,26 @@ def busy(spans: Iterable[tuple[float, float]]) -> float:
         total += max(0.0, end - max(begin, until))
         until = max(until, end)
     return total
+
+
+def _organized(outcomes: Iterable[Outcome]) -> list[Section]:
+    return organize(outcomes, titles=PAPER.titles, family=PAPER.family)
+
+
+def _coverage(root: Path, out: Path) -> list[CoverageRow]:
+    """Rows of earlier results, those at hand in their place and after them."""
+    places = [out / "coverage.csv", find_coverage(root)]
+    read = [row for place in places if place is not None and place.is_file() for row in read_coverage(place)]
+    return list({(row.task, row.method, row.size): row for row in read}.values())
+
+
+def _trial(path: Path) -> str:
+    """Say which policies were replayed on the trial, PFN-TS with which weights, and which were not."""
+    with path.open(encoding="utf-8", newline="") as file:
+        found = {row["policy"]: row.get("backbone") for row in csv.DictReader(file)}
+    said = ", ".join(f"{name} (backbone {by})" if by else name for name, by in found.items())
+    lacking = [policy.name for policy in CONTESTANTS if policy.name not in found]
+    return f"Drink Less trial: {said}" + (f"; missing: {', '.join(lacking)}." if lacking else ".")
 
 
 def _readme(sections: Sequence[Section], made: Sequence[Outcome], notes: Sequence[str], out: Path) -> str:
@@ -119,6 +132,7 @@ def _readme(sections: Sequence[Section], made: Sequence[Outcome], notes: Sequenc
         suffixes = [s for s in ("md", "csv", "tex") if (out / f"{name}.{s}").is_file()]
         if suffixes:
             lines.append(f"| {', '.join(f'[{name}.{s}]({name}.{s})' for s in suffixes)} | {about} |")
+    lines += [f"| [{name}]({name}) | {about} |" for name, about in _BESIDE_RUNS.items()]
     for section in sections:
         if (out / (picture := _picture(section))).is_file():
             lines.append(f"| [{picture}]({picture}) | regret curves: {section.title} |")
@@ -144,10 +158,11 @@ def _machines(made: Sequence[Outcome]) -> Table:
 
 
 def _machine_row(machine: str, policy: str, members: Sequence[Outcome]) -> tuple[str, ...]:
-    known = [each for each in members if "finished" in each.about]
-    ends = [datetime.fromisoformat(each.about["finished"]) for each in known]
-    spans = [(e.timestamp() - each.seconds, e.timestamp()) for each, e in zip(known, ends, strict=True)]
-    days = [f"{end:%Y-%m-%d}" for end in sorted(ends)]
+    known = [(each.seconds, each.about["finished"]) for each in members if "finished" in each.about]
+    # Of some runs only the day is on record.
+    ends = [(took, datetime.fromisoformat(end).timestamp()) for took, end in known if "T" in end]
+    spans = [(end - took, end) for took, end in ends]
+    days = sorted(end[:10] for _, end in known)
     return (
         machine,
         policy,
@@ -161,9 +176,8 @@ def _machine_row(machine: str, policy: str, members: Sequence[Outcome]) -> tuple
 def _software(made: Sequence[Outcome]) -> str:
     described = set()
     for each in made:
-        versions, backbone = each.about.get("versions", {}), each.about.get("producer", {}).get("backbone")
-        parts = [f"{name} {versions[name]}" for name in _LIBRARIES if name in versions]
-        described.add(", ".join([*parts, *([] if backbone is None else [f"backbone {backbone}"])]))
+        backbone = each.about.get("producer", {}).get("backbone")
+        described.add(", ".join(filter(None, [software(each), backbone and f"backbone {backbone}"])))
     seeds = sorted({each.spec.seed for each in made})
     return f"Software: {'; '.join(sorted(described))}. Seed: {', '.join(map(str, seeds))}."
 

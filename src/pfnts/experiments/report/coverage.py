@@ -94,10 +94,16 @@ def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:
 
     So ``coverage.csv`` is the same, byte for byte, whenever the rows are, however long they took.
     """
-    for name, columns in (("coverage", _NAMES[:-1]), ("coverage_times", [*_NAMES[:5], "seconds"])):
-        write_file(out / f"{name}.csv", csv_text(map(vars, rows), columns, digits=9))
-    write_file(out / "coverage.md", "\n".join(markdown(coverage_table(rows, each)) for each in _SHOWN))
+    write_coverage(rows, out)
+    times = csv_text(map(vars, rows), [*_NAMES[:5], "seconds"], digits=9)
+    write_file(out / "coverage_times.csv", times)
     coverage_figure(rows, out / "coverage.png")
+
+
+def write_coverage(rows: Sequence[CoverageRow], out: Path) -> None:
+    """Write the tables alone."""
+    write_file(out / "coverage.csv", csv_text(map(vars, rows), _NAMES[:-1], digits=9))
+    write_file(out / "coverage.md", "\n".join(markdown(coverage_table(rows, each)) for each in _SHOWN))
 
 
 def find_coverage(root: Path) -> Path | None:
