@@ -9,6 +9,9 @@ one
     Whether passes that are recorded as CUDA graphs, or computed in TF32, answer like others, and how fast.
     Then a run of friedman by itself, twice, since the first warms the card up (aim: under 5 s), with nothing
     recorded, and in TF32. If recording fails, nothing is recorded in what follows.
+regressions
+    Seconds of a run of 2,500 rounds, of friedman and of the widest task, by the bases of caches below which
+    regressions are made on the CPU.
 phases
     Where the time of a run goes: seconds of the process by phase, kernels and the share of the time in which
     they run, operations begun by phase.
@@ -232,6 +235,16 @@ def nothing_recorded() -> Iterator[None]:
 
 
 @contextmanager
+def regressions_below(basis: int) -> Iterator[None]:
+    """Make regressions of caches with smaller bases on the CPU in this process."""
+    before, cache.SHORT = cache.SHORT, basis
+    try:
+        yield
+    finally:
+        cache.SHORT = before
+
+
+@contextmanager
 def in_tf32() -> Iterator[None]:
     """Multiply with ten bits of mantissa in this process; what was recorded before is recorded anew."""
     before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, True
@@ -333,7 +346,7 @@ def main() -> None:
     parser.add_argument("--tf32", action="store_true", help="multiply with ten bits of mantissa on the card")
     short = "bases below which regressions are made on the CPU"
     parser.add_argument("--regressions-below", type=int, default=cache.SHORT, help=short)
-    parts = ("one", "phases", "processes", "mps")
+    parts = ("one", "regressions", "phases", "processes", "mps")
     parser.add_argument("--parts", nargs="+", choices=parts, default=["one", "processes", "phases"])
     options = parser.parse_args()
     cache.SHORT, recorded.MOST_TOKENS = options.regressions_below, options.recorded_up_to
@@ -363,7 +376,7 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
         specs.sort(key=lambda spec: -_size(spec.scenario))  # the longest first: processes end together
         return prepare(specs, inputs=options.data, device=options.device)
 
-    first = "friedman" if "friedman" in scenarios else scenarios[0]
+    first, widest = "friedman" if "friedman" in scenarios else scenarios[0], max(scenarios, key=_size)
     cores = options.workers or os.cpu_count() or 1
     alone: Batch | None = None
     for part in options.parts:
@@ -387,6 +400,14 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
                     alone.make(workers=1, limit=figures.left / 8)
                 seconds = alone.seconds / max(alone.share, 1e-9)
                 figures.say(f"one run of {first}, {attempt}", seconds=seconds, played=alone.share)
+        elif part == "regressions":
+            for name in dict.fromkeys([first, widest]):
+                for below in (0, 128, 256, 512):
+                    with regressions_below(below):
+                        batch = Batch(jobs([name], 1, rounds=min(options.rounds, 2500)), None)
+                        batch.make(workers=1, limit=figures.left / 8)
+                    seconds = sum(float(result.seconds) for result in batch.found.values())
+                    figures.say(f"{name}, regressions below {below} on the CPU", seconds=seconds)
         elif part == "phases":
             [short] = jobs([first], 1, rounds=min(options.rounds, 4000))
             figures.say(f"profile of {short.spec.steps} rounds", **kernels(short.spec, options))
