@@ -6,9 +6,12 @@
 Parts, in the order in which they are named; each ends when the time is over, and says how far it came:
 
 one
-    Whether passes that are recorded as CUDA graphs answer like others, and how fast. Then a run of friedman
-    by itself, twice, since the first warms the card up (aim: under 5 s), and with nothing recorded. If
-    recording fails, nothing is recorded in what follows.
+    Whether passes that are recorded as CUDA graphs, or computed in TF32, answer like others, and how fast.
+    Then a run of friedman by itself, twice, since the first warms the card up (aim: under 5 s), with nothing
+    recorded, and in TF32. If recording fails, nothing is recorded in what follows.
+regressions
+    Seconds of a run of 2,500 rounds, of friedman and of the widest task, by the bases of caches below which
+    regressions are made on the CPU.
 phases
     Where the time of a run goes: seconds of the process by phase, kernels and the share of the time in which
     they run, operations begun by phase.
@@ -49,6 +52,7 @@ import torch
 from operations import Counted, label_phases
 from torch.profiler import ProfilerActivity, profile
 
+from pfnts import environments
 from pfnts.backbones.embedded import cache, recorded
 from pfnts.backbones.embedded.backbone import EmbeddedBackbone
 from pfnts.environments.openml import SCENARIOS as OPENML
@@ -56,9 +60,12 @@ from pfnts.experiments import Job, LocalEngine, PolicySpec, RunSpec, RunStore, p
 from pfnts.reproduction.published import SYNTHETIC
 
 # What is kept on the CPU. Processes that are spawned read this file anew, and find what was chosen here.
-_REGRESSIONS, _RECORDED = "BENCHMARK_REGRESSIONS_BELOW", "BENCHMARK_RECORDED_UP_TO"
+_REGRESSIONS, _RECORDED, _TF32 = (
+    f"BENCHMARK_{name}" for name in ("REGRESSIONS_BELOW", "RECORDED_UP_TO", "TF32")
+)
 cache.SHORT = int(os.environ.get(_REGRESSIONS, cache.SHORT))
 recorded.MOST_TOKENS = int(os.environ.get(_RECORDED, recorded.MOST_TOKENS))
+torch.backends.cuda.matmul.allow_tf32 = os.environ.get(_TF32) == "1"
 
 
 class TimeIsUpError(Exception):
@@ -227,13 +234,40 @@ def nothing_recorded() -> Iterator[None]:
         recorded.MOST_TOKENS = before
 
 
-def compare_recorded(options: argparse.Namespace, figures: Figures) -> None:
-    """Largest difference of answers, and milliseconds of one, with and without passes that are recorded."""
-    rng, found = np.random.default_rng(0), []
+@contextmanager
+def regressions_below(basis: int) -> Iterator[None]:
+    """Make regressions of caches with smaller bases on the CPU in this process."""
+    before, cache.SHORT = cache.SHORT, basis
+    try:
+        yield
+    finally:
+        cache.SHORT = before
+
+
+@contextmanager
+def in_tf32() -> Iterator[None]:
+    """Multiply with ten bits of mantissa in this process; what was recorded before is recorded anew."""
+    before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, True
+    recorded.recordings.cache_clear()
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
+        recorded.recordings.cache_clear()
+
+
+def compare_answers(options: argparse.Namespace, figures: Figures) -> None:
+    """Milliseconds of a question, and the largest difference of answers, under each way to compute them."""
+    rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 5))
     y = X[:, 0] + rng.standard_normal(len(X))
-    for recording in (nullcontext(), nothing_recorded()):
-        with recording:
+    plain: np.ndarray | None = None
+    for what, way in {
+        "nothing recorded": nothing_recorded(),
+        "recorded": nullcontext(),
+        "recorded, TF32": in_tf32(),
+    }.items():
+        with way:
             held = EmbeddedBackbone(device=options.device).sequence(X[:1500], y[:1500])
             said, took = [], []
             for size in range(1500, 3001, 60):
@@ -242,14 +276,13 @@ def compare_recorded(options: argparse.Namespace, figures: Figures) -> None:
                 begun = time.perf_counter()
                 said.append(held.predict(X[: 10 + size % 50], sizes=[size]).means.ravel())
                 took.append(time.perf_counter() - begun)
-            found.append((np.concatenate(said), statistics.median(took)))
-    (means, seconds), (plain, plain_seconds) = found
-    figures.say(
-        "recorded passes",
-        difference=float(np.abs(means - plain).max()),
-        ms_a_question=1e3 * seconds,
-        ms_without=1e3 * plain_seconds,
-    )
+        means = np.concatenate(said)
+        plain = means if plain is None else plain
+        figures.say(
+            f"questions, {what}",
+            ms_each=1e3 * statistics.median(took),
+            difference=float(np.abs(means - plain).max()),
+        )
 
 
 def phases(spec: RunSpec, options: argparse.Namespace, figures: Figures) -> None:
@@ -310,13 +343,15 @@ def main() -> None:
     parser.add_argument(
         "--recorded-up-to", type=int, default=recorded.MOST_TOKENS, help="tokens of a pass; 0: none"
     )
+    parser.add_argument("--tf32", action="store_true", help="multiply with ten bits of mantissa on the card")
     short = "bases below which regressions are made on the CPU"
     parser.add_argument("--regressions-below", type=int, default=cache.SHORT, help=short)
-    parts = ("one", "phases", "processes", "mps")
+    parts = ("one", "regressions", "phases", "processes", "mps")
     parser.add_argument("--parts", nargs="+", choices=parts, default=["one", "processes", "phases"])
     options = parser.parse_args()
     cache.SHORT, recorded.MOST_TOKENS = options.regressions_below, options.recorded_up_to
-    settings = {_REGRESSIONS: cache.SHORT, _RECORDED: recorded.MOST_TOKENS}
+    torch.backends.cuda.matmul.allow_tf32 = options.tf32
+    settings = {_REGRESSIONS: cache.SHORT, _RECORDED: recorded.MOST_TOKENS, _TF32: int(options.tf32)}
     os.environ |= {name: str(value) for name, value in settings.items()}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.out is not None:
@@ -328,9 +363,7 @@ def main() -> None:
 
 def measure(options: argparse.Namespace, figures: Figures) -> None:
     """All parts."""
-    # The slowest first, so that processes end together; all tasks once before any twice.
-    tables = sorted(OPENML, key=lambda task: -task.n_features * task.n_arms) if options.data else []
-    scenarios = options.scenarios or [*(task.name for task in tables), *SYNTHETIC]
+    scenarios = options.scenarios or [*(task.name for task in OPENML if options.data), *SYNTHETIC]
 
     def jobs(names: Sequence[str], replications: int, rounds: int = options.rounds) -> list[Job]:
         specs = plan(
@@ -340,10 +373,10 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
             replications=replications,
             seed=42,
         )
-        specs.sort(key=lambda spec: spec.replication)
+        specs.sort(key=lambda spec: -_size(spec.scenario))  # the longest first: processes end together
         return prepare(specs, inputs=options.data, device=options.device)
 
-    first = "friedman" if "friedman" in scenarios else scenarios[0]
+    first, widest = "friedman" if "friedman" in scenarios else scenarios[0], max(scenarios, key=_size)
     cores = options.workers or os.cpu_count() or 1
     alone: Batch | None = None
     for part in options.parts:
@@ -351,7 +384,7 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
             figures.say(part, left_out="no time")
         elif part == "one":
             try:
-                compare_recorded(options, figures)
+                compare_answers(options, figures)
             except RuntimeError as error:
                 figures.say("recording fails", error=str(error))
                 recorded.MOST_TOKENS = 0
@@ -360,12 +393,21 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
                 "first time": nullcontext(),
                 "with nothing recorded": nothing_recorded(),
                 "once more": nullcontext(),
+                "in TF32": in_tf32(),
             }.items():
                 alone = Batch(jobs([first], 1), None)
                 with how:
                     alone.make(workers=1, limit=figures.left / 8)
                 seconds = alone.seconds / max(alone.share, 1e-9)
                 figures.say(f"one run of {first}, {attempt}", seconds=seconds, played=alone.share)
+        elif part == "regressions":
+            for name in dict.fromkeys([first, widest]):
+                for below in (0, 128, 256, 512):
+                    with regressions_below(below):
+                        batch = Batch(jobs([name], 1, rounds=min(options.rounds, 2500)), None)
+                        batch.make(workers=1, limit=figures.left / 8)
+                    seconds = sum(float(result.seconds) for result in batch.found.values())
+                    figures.say(f"{name}, regressions below {below} on the CPU", seconds=seconds)
         elif part == "phases":
             [short] = jobs([first], 1, rounds=min(options.rounds, 4000))
             figures.say(f"profile of {short.spec.steps} rounds", **kernels(short.spec, options))
@@ -377,6 +419,12 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
                     continue
                 batch = Batch(jobs(scenarios, options.replications), options.out and options.out / part)
                 many(batch, cores, part, alone, options, figures)
+
+
+def _size(scenario: str) -> int:
+    """What the time of a run grows with: arms, and columns that regressions are told."""
+    described = environments.describe(scenario)
+    return described.n_arms * min(described.n_features, cache.NARROW)
 
 
 def many(

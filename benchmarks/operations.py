@@ -111,7 +111,6 @@ def pretend_card(counted: Counted) -> None:
     def cache_init(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
         self.kind, self._start = "cuda", [replace(piece, kind="cuda") for piece in self._start]
-        self._record = counted.done_again if self.basis >= cache.SHORT else None
 
     plain = key_values.attention
 

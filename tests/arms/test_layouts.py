@@ -161,6 +161,28 @@ def test_refresh_points_follow_the_definition(
             before = []
 
 
+def test_where_arms_share_a_sequence_the_next_refresh_is_known(rng: Generator) -> None:
+    history, grown, growing = filled(rng, 120), models("joint", refresh=1.5), History([0, 1, 2])
+    expected = 0
+    for x, arm, reward in zip(history.contexts, history.arms.tolist(), history.rewards, strict=True):
+        before = grown.answering[0].version
+        growing.fold(Observed(x.tolist(), arm, float(reward)))
+        grown.advance(growing)
+        assert (grown.answering[0].version > before) == (expected == 1)
+        expected = grown.likely_rounds()
+        assert grown.lasts(1000) == expected
+        assert grown.lasts(2) == min(2, expected)
+
+
+def test_rounds_until_an_arm_is_refreshed_are_guessed_by_its_share() -> None:
+    grown, growing = models("disjoint", refresh=2.0), History([0, 1, 2])
+    for i in range(900):  # 600 of the first arm, 300 of the second, which both go on to 1,024 and 512
+        growing.fold(Observed([0.1, 0.2], int(i % 3 == 2), float(i)))
+        grown.advance(growing)
+    assert [model.due for model in grown.answering] == [424, 212, 3]
+    assert grown.likely_rounds() == 636  # times 2 / 3, or 1 / 3
+
+
 @pytest.mark.parametrize("layout", ["disjoint", "joint", "block", "adaptive", "threshold"])
 def test_a_posterior_stays_until_its_version_moves(layout: str, rng: Generator) -> None:
     whole, queries = filled(rng, 200), rng.uniform(size=(3, 2))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pfnts.contexts import Schema, describing, files, read, read_file
+from pfnts.contexts import Column, Schema, describing, files, read, read_file
 
 
 def test_cells_stay_texts_and_their_kind_is_told_by_all_of_them(tmp_path: Path) -> None:
@@ -21,6 +21,31 @@ def test_cells_stay_texts_and_their_kind_is_told_by_all_of_them(tmp_path: Path) 
     assert kinds == ["numeric", "boolean", "categorical", "date", "numeric"]
     declared = Schema.of({"a": "numeric", "b": "boolean", "c": ["x"], "d": "date", "e": ["007", "08"]})
     assert declared.encode(table)[0].tolist() == [1, 1, 1, 20513, 1, 0]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 25])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_plain_tables_are_read_as_by_the_csv_reader(
+    rows: int, separator: str, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_CHUNK", 10)
+    lines = [["a", "b", "c"], *([f"{i}", "", f"x{i % 3}"] for i in range(rows))]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(map(separator.join, lines)) + end)
+    table = read_file(path)
+    monkeypatch.setattr(files, "_plain_columns", lambda *_: None)
+    assert read_file(path) == table
+    assert table.names == ("a", "b", "c")
+    assert table.n_rows == rows
+
+
+def test_numbers_that_repeat_are_read_like_others() -> None:
+    once = [f"{i / 7:.3f}" for i in range(50)]
+    for texts in (once, once * 40, ["1"] * 2000 + once):
+        assert Column("a", "numeric").encode(texts)[:, 0].tolist() == [float(text) for text in texts]
+    with pytest.raises(ValueError, match=r"row 2001: context column 'a' must be numeric, got 'x'"):
+        Column("a", "numeric").encode(["1"] * 2000 + ["x"])
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ class Counting(LinearBackbone):
 
 
 def policy_of(backbone: Any, **options: Any) -> PFNTS:
-    options |= {"encoding": "disjoint", "backbone": backbone, "estimator": "subclt", "refresh": 2.0}
+    options = (
+        {"encoding": "disjoint", "estimator": "subclt", "refresh": 2.0} | options | {"backbone": backbone}
+    )
     return PFNTS(2, **gathered(PFNTS, options))
 
 
@@ -65,6 +67,17 @@ def test_a_refresh_asks_one_arm_about_the_contexts_still_to_come() -> None:
     # The first context beyond the block begins another.
     policy.decide(X[64], rng=rng)
     assert backbone.calls[3:] == [[36, 36]]
+
+
+def test_where_arms_share_a_sequence_no_context_is_asked_about_in_vain() -> None:
+    backbone, rng = Counting(), np.random.default_rng(0)
+    policy, X = policy_of(backbone, encoding="joint", detector=None), rng.uniform(size=(300, 2))
+    policy.update(X[:64], arm=[0, 1] * 32, reward=rng.normal(size=64))
+    policy.prefetch(X)
+    done = 0
+    while done < 300:
+        done += len(policy.play(X[done:], rng.normal(size=(300 - done, 2)), rng=rng)[0])
+    assert [sum(call) for call in backbone.calls] == [2 * 64, 2 * 128, 2 * 108]
 
 
 @pytest.mark.parametrize("explore", [0.0, 0.5])

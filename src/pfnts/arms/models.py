@@ -28,6 +28,8 @@ Version: TypeAlias = tuple[str, int, int]
 """Layout, rows and restarts: while an arm's version stays the same, so does its posterior."""
 
 _SCORED_AT_ONCE = 64
+_FEWEST_ROUNDS = 64
+"""Rounds for which it is worth asking about all arms, even if one is likely to be refreshed before."""
 _EARLY = (1, 2, 4)
 """Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``;
 where an arm has its own, when it has ``warmup`` rows: it is warm then."""
@@ -156,9 +158,19 @@ class ArmModels:
     def lasts(self, most: int) -> int:
         """Rows, ``most`` or fewer, after which posteriors may change whatever the rows are."""
         times = [self.size + most, *self._switches[:1], *([] if self._cut is None else [self._cut])]
+        if self.layout.shared:
+            times.append(self.size + self.answering[0].due)
         if self._watch is not None:
             times.append(self.size + EVERY - self.size % EVERY)
         return min(times) - self.size
+
+    def likely_rounds(self) -> int:
+        """Rounds until the next refresh: where arms have their own sequences, if each is pulled as so far."""
+        if self.layout.shared:
+            return self.answering[0].due
+        rows = sum(model.size for model in self.answering)
+        rounds = [model.due * rows // model.size for model in self.answering if model.size]
+        return max(_FEWEST_ROUNDS, min(rounds, default=0))
 
     def unchanged(self, arms: NDArray[np.int64]) -> int:
         """Count how many rows of these arms (m,), in this order, leave every posterior as it is."""

@@ -54,6 +54,11 @@ class ArmHistory:
         self.reward_variance = 0.0
         """Variance of the rewards of all arms when that point was reached."""
 
+    @property
+    def due(self) -> int:
+        """Rows to come until the next refresh point."""
+        return self._next - self.size
+
     def add(self, row: Array, arm: int, reward: float) -> bool:
         """Take in a row (F,) of an arm; whether a refresh is due now."""
         self._waiting.append((row, reward))
@@ -80,7 +85,7 @@ class ArmHistory:
 
     def first_refresh(self, arms: NDArray[np.int64]) -> int:
         """Place of the first of these rows, one of each arm number (m,), that would refresh it; m if none."""
-        first = min(len(arms), self._next - self.size - 1)
+        first = min(len(arms), self.due - 1)
         for arm in np.unique(arms).tolist() if self._early else ():
             places = np.flatnonzero(arms == arm)
             left = [own - self._counts[arm] for own in self._early if own > self._counts[arm]]

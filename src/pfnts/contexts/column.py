@@ -31,6 +31,8 @@ SPARE_SLOTS = 8
 """One-hot places of an inferred categorical column, at least: categories that appear later need some."""
 MOST_SLOTS = 10_000
 """One-hot places that a column may have."""
+_LOOKED_AT = 1000
+"""Texts by which to tell whether most repeat."""
 _UNSEEN = -1.0
 
 
@@ -127,7 +129,7 @@ class Column:
         """Encode values (n,) as (n, 1), or (n, slots) where categorical; NaN where missing."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind == "numeric":
             floats = values.astype(np.float64)
-        elif self.kind == "numeric" and len(values) > 1 and are_texts(values) and (bulk := numbers(values)):
+        elif self.kind == "numeric" and len(values) > 1 and are_texts(values) and (bulk := _bulk(values)):
             floats = np.array(bulk)  # the way of a whole file
         else:
             reader = _READERS.get(self.kind, self._place)
@@ -190,6 +192,16 @@ class Column:
                 raise self.refused(values, i, rule, "give a text or a finite number")
             kind = "categorical" if days(value) is None else "date"
             raise self.refused(values, i, rule, f'declare the column as "{kind}" in schema= if it is one')
+
+
+def _bulk(texts: list[str]) -> list[float] | None:
+    """Read texts that are all numbers, each distinct one once where most repeat; None where one is not."""
+    first = texts[:_LOOKED_AT]
+    if 2 * len(set(first)) > len(first):
+        return numbers(texts)
+    distinct = list(dict.fromkeys(texts))
+    read = numbers(distinct)
+    return None if read is None else list(map(dict(zip(distinct, read, strict=True)).__getitem__, texts))
 
 
 def categories_of(values: Iterable[Any]) -> list[str]:

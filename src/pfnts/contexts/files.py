@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
 import re
 import zlib
@@ -105,9 +106,15 @@ def _csv(path: Path) -> Table:
         ) as file:
             separator = _separator(file.readline())
             file.seek(0)
-            lines = csv.reader(file, strict=True, skipinitialspace=True, delimiter=separator)
-            header = [name.strip() for name in next(lines, [])]
-            columns = _columns((line for line in lines if line), len(header), path.name)
+            text = file.read()
+            if (plain := _plain_columns(text, separator)) is not None:
+                header, columns = plain
+            else:
+                lines = csv.reader(
+                    io.StringIO(text, newline=""), strict=True, skipinitialspace=True, delimiter=separator
+                )
+                header = [name.strip() for name in next(lines, [])]
+                columns = _columns((line for line in lines if line), len(header), path.name)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path.name}: file must be a CSV table in UTF-8, reading it failed: {error}; save it anew as "
@@ -137,6 +144,25 @@ def _with_points(cells: list[str]) -> list[str]:
     if not any("," in cell for cell in present) or not all(map(_DECIMAL_COMMA.fullmatch, present)):
         return cells
     return [cell if is_missing(cell) else cell.replace(".", "").replace(",", ".") for cell in cells]
+
+
+def _plain_columns(text: str, separator: str) -> tuple[list[str], list[list[str]]] | None:
+    """Names and columns of a table without quotes, spaces and empty or uneven lines; None for any other.
+
+    That is most of the large ones. To cut whole chunks of lines takes a third of the time of a CSV reader.
+    """
+    if any(mark in text for mark in '" \r'):
+        return None
+    header, *lines = text.removesuffix("\n").split("\n")
+    width = header.count(separator) + 1
+    if width == 1 or any(line.count(separator) != width - 1 for line in lines):
+        return None
+    columns: list[list[str]] = [[] for _ in range(width)]
+    for start in range(0, len(lines), _CHUNK):
+        cells = separator.join(lines[start : start + _CHUNK]).split(separator)
+        for place, column in enumerate(columns):
+            column.extend(cells[place::width])
+    return [name.strip() for name in header.split(separator)], columns
 
 
 def _columns(lines: Iterator[list[str]], width: int, name: str) -> list[list[str]]:

@@ -338,9 +338,7 @@ def announced_posteriors(
     def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
         return models.posteriors(X, arms.take([places[arm] for arm in stale]), estimator)
 
-    # A posterior lasts longer the more rows it rests on: more contexts are worth asking about.
-    ahead = max(64, max(rows for _, rows, _ in versions.values()) // 4)
-    found = cache.find(X, versions, ask, lambda column, rows: column.take(rows), ahead=ahead)
+    found = cache.find(X, versions, ask, lambda column, rows: column.take(rows), ahead=models.likely_rounds())
     return list(found.values())
 
 

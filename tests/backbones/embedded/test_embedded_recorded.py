@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,10 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pfnts.backbones.base import Question
 from pfnts.backbones.embedded import asking, growth, recorded
 from pfnts.backbones.embedded.asking import answer
-from pfnts.backbones.embedded.cache import ASKED_OFTEN
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.recorded import RecordedPass, Recordings, filled_up
-from pfnts.backbones.embedded.regressions import Regressions
 from pfnts.backbones.embedded.segments import Pass, Stage, Tokens, blocks
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
 
@@ -136,39 +133,14 @@ def test_what_cannot_be_recorded_is_launched_one_by_one(small_network: CausalPFN
         raise RuntimeError("operation not permitted when stream is capturing")
 
     recordings = Recordings(small_network, failing)
-    given = tokens(5, small_network)
+    given = [tokens(5, small_network)] * 4 + [tokens(5, small_network, known=True)] * 4
     with (
         torch.inference_mode(),
         pytest.warns(UserWarning, match="could not be recorded.*capturing") as warned,
     ):
-        kinds = [type(recordings.passing(given)) for _ in range(4)]
-    assert kinds == [Pass] * 4
-    assert len(warned) == 1
-
-
-def test_base_predictions_are_those_that_are_not_recorded(
-    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X = rng.standard_normal((200, 4))
-    sequence, other = (EmbeddedSequence(small_network, X[:100], X[:100, 0]) for _ in range(2))
-    made = Counter[int]()
-
-    def record(work: Callable[[], T]) -> tuple[Callable[[], None], T]:
-        made[sequence.size] += 1
-        return doing_it_again(work)
-
-    for size in (100, 130, 150, 200):
-        if size > 100:
-            for grown in (sequence, other):
-                grown.append(X[grown.size : size], X[grown.size : size, 0])
-        for queries in (5, 64, 3, 70, 9):
-            sequence.cache_of(size)._record = record
-            for back in (0, 30):  # as when rows are scored by the posterior before the last
-                said = sequence.predict(X[:queries], sizes=[size - back])
-                wanted = other.predict(X[:queries], sizes=[size - back])
-                np.testing.assert_allclose(said.means, wanted.means, atol=2e-5)
-    assert set(made) == {100, 130, 150, 200}
-    assert all(len(cache._said) <= ASKED_OFTEN for cache in sequence._caches.values())
+        kinds = [type(recordings.passing(each)) for each in given]
+    assert kinds == [Pass] * 8
+    assert len(warned) == 1  # another shape is not tried
 
 
 class NothingMoved(TorchDispatchMode):
@@ -188,17 +160,9 @@ class NothingMoved(TorchDispatchMode):
         return operation(*args, **(kwargs or {}))
 
 
-def test_nothing_moves_between_card_and_cpu_in_what_is_recorded(
-    small_network: CausalPFN, rng: Generator
-) -> None:
-    X = torch.from_numpy(rng.standard_normal((1, 150, 4)))
-    X[0, 3, 1] = torch.nan
-    regressions = Regressions()
-    regressions.extend(X, X[..., 0])
+def test_nothing_moves_between_card_and_cpu_in_what_is_recorded(small_network: CausalPFN) -> None:
     given = replace(tokens(3, small_network, known=True), start=torch.tensor([True, False, False]))
     with torch.inference_mode(), NothingMoved():
-        for size in (1, 100, 150):
-            regressions.base_predictions(X[:, :9], [size]).float()
         for each in (given, tokens(3, small_network)):
             running = Pass(small_network, each)
             seen = running.begin()[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,6 @@ from pfnts.backbones.embedded.columns import ColumnReduction
 from pfnts.backbones.embedded.key_values import KeyValues
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
-from pfnts.backbones.embedded.recorded import RecordedFunction, recordings
 from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions
 
 Array = NDArray[np.float64]
@@ -30,8 +29,6 @@ SIDE_BY_SIDE = {"cpu": 4, "cuda": 8, "mps": 4}
 """Pieces in one pass."""
 KEPT = 4
 """Whole pieces after each of which a cache remembers what regressions knew: a tail may begin there."""
-ASKED_OFTEN = 2
-"""Sizes for which base predictions are recorded: the newest that is asked for, and the one before it."""
 NARROW = 40
 """As many columns are always shown, and no more are told to regressions, whose time grows with their cube."""
 CELLS = 16_384
@@ -98,9 +95,6 @@ class Cache:
         self._held = [KeyValues(front=self._front, growth=1.1 + 0.2 * i / blocks) for i in range(blocks)]
         self._regressions = {0: Regressions()}  # by the whole pieces that they were told, the last few
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
-        on_card = torch.device(self._regress_on).type == "cuda"
-        self._record = recordings(network).record if on_card else None
-        self._said: dict[int, RecordedFunction] = {}  # base predictions by size, on a card
         start = self._piece(self._place(0, 1, before=None), KnownRows.none(self.identity))
         self._start = [replace(start, start=True)]
 
@@ -115,7 +109,6 @@ class Cache:
         other = copy.copy(self)
         other._held = [held.fork() for held in self._held]
         other._regressions, other._tail = dict(self._regressions), list(self._tail)
-        other._said = dict(self._said)
         return other
 
     def show(self, X: Array) -> tuple[Tensor, Tensor]:
@@ -177,19 +170,8 @@ class Cache:
 
     def base_predictions(self, shown: Tensor, size: int) -> Tensor:
         """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, base predictions)."""
-        X = self._exact(shown)
-        if self._record is None:
-            return self._base_predictions_at(size)(X)
-        if size not in self._said:
-            self._said[size] = RecordedFunction(self._base_predictions_at(size), self._record)
-            for old in list(self._said)[:-ASKED_OFTEN]:
-                del self._said[old]
-        return self._said[size](X)
-
-    def _base_predictions_at(self, size: int) -> Callable[[Tensor], Tensor]:
-        """What regressions on the first ``size`` rows say, as a function of contexts."""
         known = self._regressions[self.rows] if size % self.piece == 0 else dict(self._tail)[size]
-        return lambda X: known.base_predictions(X, [size]).float()
+        return known.base_predictions(self._exact(shown), [size]).float()
 
     def upto(self, block: int, size: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the start row and the first ``size`` rows at a block, by its number."""

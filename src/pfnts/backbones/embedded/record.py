@@ -58,9 +58,7 @@ class Record:
             return torch.nn.functional.pad(first, (0, 2 * ADDED + said.shape[-1] + 1))
         errors, own_errors = (x.at(sizes)[:, :, None] for x in (self._errors, self._own_errors))
         targets = self._targets.at(sizes)[:, :, None, None]  # (B, S, 1, K), as the errors
-        # Filled rather than moved to a card: only that can be recorded.
-        size = first.new_full((1,), sizes[0]) if len(sizes) == 1 else numbers(sizes, first)
-        size = size[:, None, None]
+        size = numbers(sizes, first)[:, None, None]
         added = _added(said, errors, targets, size)
         return _completed(first, added, torch.cat([errors, own_errors], -1), size, notes)
 

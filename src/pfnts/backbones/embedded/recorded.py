@@ -2,8 +2,7 @@
 
 A pass through the network is some three hundred small kernels, most of them between attentions, where nothing
 depends on how many rows a history has. To launch them one by one takes longer than to compute them. So for
-passes of few tokens they are recorded as CUDA graphs, one from each attention to the next. Base predictions
-are a hundred more; after the same rows they are the same functions of a context.
+passes of few tokens they are recorded as CUDA graphs, one from each attention to the next.
 """
 
 from __future__ import annotations
@@ -66,9 +65,10 @@ class Recordings:
     """
 
     def __init__(self, network: CausalPFN, record: Record) -> None:
-        self._network, self.record = network, record
+        self._network, self._record = network, record
         self._uses: Counter[tuple[int, int, bool]] = Counter()
-        self._of_shape: dict[tuple[int, int, bool], Recording | None] = {}
+        self._of_shape: dict[tuple[int, int, bool], Recording] = {}
+        self._works = True
 
     def passing(self, tokens: Tokens) -> Pass:
         """Use what is recorded for the tokens' shape, if it has come often."""
@@ -79,17 +79,20 @@ class Recordings:
         shape = room, columns, known
         with _ONE_AT_A_TIME:
             self._uses[shape] += 1
-            if shape not in self._of_shape and self._uses[shape] >= OFTEN:
-                self._of_shape[shape] = self._recorded(filled_up(tokens, room))
+            if shape not in self._of_shape and self._uses[shape] >= OFTEN and self._works:
+                self._try(shape, filled_up(tokens, room))
             recording = self._of_shape.get(shape)
         return Pass(self._network, tokens) if recording is None else RecordedPass(recording, tokens)
 
-    def _recorded(self, tokens: Tokens) -> Recording | None:
+    def _try(self, shape: tuple[int, int, bool], tokens: Tokens) -> None:
+        """Record a shape; what fails once is not tried again, since it would fail with others too."""
         try:
-            return Recording(self._network, tokens, self.record)
+            self._of_shape[shape] = Recording(self._network, tokens, self._record)
         except RuntimeError as error:
-            _warn(error)
-            return None
+            self._works = False
+            warnings.warn(
+                f"what is launched on the card could not be recorded, which is slower: {error}", stacklevel=2
+            )
 
 
 class Recording:
@@ -166,48 +169,6 @@ class RecordedPass(Pass):
         return tuple(x[:, :, : self._rows] for x in self._recording.stages[number].asked)
 
 
-class RecordedFunction:
-    """A function of rows (1, m, P) that treats each by itself, recorded for numbers of rows that come often.
-
-    Parameters
-    ----------
-    function
-        What is recorded.
-    record
-        How.
-    """
-
-    def __init__(self, function: Callable[[Tensor], Tensor], record: Record) -> None:
-        self._function, self._record = function, record
-        self._uses: Counter[int] = Counter()
-        self._of_room: dict[int, tuple[Tensor, Callable[[], None], Tensor] | None] = {}
-
-    def __call__(self, X: Tensor) -> Tensor:
-        """Evaluate at rows X."""
-        rows = X.shape[1]
-        room = room_for(rows)
-        if room > MOST_TOKENS:
-            return self._function(X)
-        with _ONE_AT_A_TIME:
-            self._uses[room] += 1
-            if room not in self._of_room and self._uses[room] >= OFTEN:
-                self._of_room[room] = self._recorded(X.new_zeros(1, room, X.shape[2]))
-            recorded = self._of_room.get(room)
-            if recorded is None:
-                return self._function(X)
-            place, replay, out = recorded
-            place[:, :rows].copy_(X)
-            replay()
-            return out[:, :rows].clone()
-
-    def _recorded(self, place: Tensor) -> tuple[Tensor, Callable[[], None], Tensor] | None:
-        try:
-            return place, *self._record(partial(self._function, place))
-        except RuntimeError as error:
-            _warn(error)
-            return None
-
-
 class CudaGraphs:
     """Records what is launched on a card.
 
@@ -253,12 +214,6 @@ def room_for(rows: int) -> int:
     while room < rows:
         room *= 4
     return room
-
-
-def _warn(error: RuntimeError) -> None:
-    warnings.warn(
-        f"what is launched on the card could not be recorded, which is slower: {error}", stacklevel=3
-    )
 
 
 def filled_up(tokens: Tokens, rows: int) -> Tokens:

@@ -26,7 +26,7 @@ from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelRegression,
 from pfnts.backbones.embedded.neighbours import Neighbours
 from pfnts.backbones.embedded.record import Record
 from pfnts.backbones.embedded.rows import Rows, joined, stacked, twice
-from pfnts.backbones.embedded.sums import Sums, inverses, solve
+from pfnts.backbones.embedded.sums import FewRows, Sums, inverses, solve
 
 PENALTIES = (0.1, 1.0, 10.0)
 """Over the number of columns: the supposed noise variance for a signal variance of one."""
@@ -43,6 +43,8 @@ UNLIKELY = -10.0
 """Least logarithm of a probability that is told."""
 SHARPNESS = 2.0
 """Sum of the columns' weights where they are told apart: fewer of them matter, so bells may be narrower."""
+FEW = 16
+"""Up to as many rows, or half as many as features, ridge regressions are solved by matrices of rows."""
 AT_ONCE = 1024
 """Predictions that are cheaper to make, and not to use, than to ask for apart."""
 LIMIT = 10.0
@@ -182,6 +184,7 @@ class RidgeRegression:
         self._refits = refits or refit_sizes
         self._leverage = leverage
         self._sums: Sums | None = None
+        self._first_Z, self._first_y = Rows(), Rows()
         self._sizes: list[int] = []
         self._coefficients: list[Tensor] = []
         self._evidence: list[Tensor] = []
@@ -192,6 +195,7 @@ class RidgeRegression:
         copy = RidgeRegression(self._basis, leverage=self._leverage, refits=self._refits)
         copy._sums, copy._sizes, copy._coefficients = self._sums, list(self._sizes), list(self._coefficients)
         copy._evidence, copy._inverses = list(self._evidence), list(self._inverses)
+        copy._first_Z, copy._first_y = self._first_Z.fork(), self._first_y.fork()
         return copy
 
     def extend(self, X: Tensor, y: Tensor) -> None:
@@ -204,16 +208,28 @@ class RidgeRegression:
             eye = torch.eye(Z.shape[2], dtype=Z.dtype, device=Z.device)
             self._inverses = [eye.expand(len(Z), -1, -1) / (PENALTIES[1] * X.shape[2])]
         before, after = self._sums.rows, self._sums.rows + X.shape[1]
+        limit = max(FEW, Z.shape[2] // 2)
+        if before < limit:
+            self._first_Z.add(Z[:, : limit - before])
+            self._first_y.add(y[:, : limit - before])
         new = [s for s in self._refits(after) if s > before]
-        *at_refits, self._sums = self._sums.through(Z, y, [*new, after])
-        if new:
-            penalties = [penalty * X.shape[2] for penalty in PENALTIES]
-            found, evidence = solve(at_refits, penalties=penalties)
-            self._sizes += new
-            self._coefficients += found.unbind(1)
-            self._evidence += evidence.unbind(1)
-            if self._leverage:
-                self._inverses += inverses(at_refits, penalty=penalties[1]).unbind(1)
+        few, many = [s for s in new if s <= limit], [s for s in new if s > limit]
+        *at_refits, self._sums = self._sums.through(Z, y, [*many, after])
+        penalties = [penalty * X.shape[2] for penalty in PENALTIES]
+        if few:
+            known = FewRows(self._first_Z.upto(few[-1]), self._first_y.upto(few[-1]), few)
+            found = known.solve(penalties=penalties)
+            self._note(few, *found, known.inverses(penalty=penalties[1]) if self._leverage else None)
+        if many:
+            found = solve(at_refits, penalties=penalties)
+            self._note(many, *found, inverses(at_refits, penalty=penalties[1]) if self._leverage else None)
+
+    def _note(self, sizes: list[int], found: Tensor, evidence: Tensor, inverses: Tensor | None) -> None:
+        """Keep fits to some sizes."""
+        self._sizes += sizes
+        self._coefficients += found.unbind(1)
+        self._evidence += evidence.unbind(1)
+        self._inverses += [] if inverses is None else inverses.unbind(1)
 
     def _last(self, size: int) -> int:
         """Which fit was the last to at most ``size`` rows."""

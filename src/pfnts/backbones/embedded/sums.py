@@ -76,10 +76,73 @@ def solve(sums: Sequence[Sums], *, penalties: Sequence[float]) -> tuple[Tensor, 
         solved = torch.cholesky_solve(right, factor)[..., 0]  # (B, k, L, F)
         found.append(solved.mT)
         left = square - (solved * moment[:, :, None]).sum(-1)  # (B, k, L)
-        left = left.maximum(1e-6 * square + 1e-9)  # what float32 can tell from nothing
-        size = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - gram.shape[-1] / 2 * penalty.log()
-        evidence.append(-size - halves * left.log())
+        evidence.append(_evidence(factor, left, square, halves, penalty))
     return joined(found), joined(evidence)
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """Ridge regressions on fewer rows than features, by matrices of as many rows: the same, for less.
+
+    Rows that come after a size are zeros there, so that all sizes are one batch.
+    """
+
+    Z: Tensor
+    """(B, n, F)"""
+    y: Tensor
+    """(B, n)"""
+    sizes: Sequence[int]
+    """K of them, the last is n"""
+
+    def solve(self, *, penalties: Sequence[float]) -> tuple[Tensor, Tensor]:
+        """Coefficients (B, K, F, L) of all sizes under L penalties, and log evidence (B, K, L), as `solve`.
+
+        Examples
+        --------
+        >>> few = FewRows(torch.eye(2)[None], torch.tensor([[2.0, 4.0]]), [1, 2])
+        >>> few.solve(penalties=[1.0])[0].flatten()
+        tensor([1., 0., 1., 2.])
+        """
+        penalty, factor = numbers(penalties, self.Z), self._factor(penalties)  # (B, K, L, n, n)
+        y = (self.y[:, None] * self._there)[:, :, None]
+        weights = torch.cholesky_solve(y[..., None].expand(*factor.shape[:-1], 1), factor)[..., 0]
+        left, square = penalty * (weights * y).sum(-1), (y**2).sum(-1)  # (B, K, L), (B, K, 1)
+        halves = numbers([size / 2 for size in self.sizes], self.Z)[:, None]
+        return (weights @ self.Z[:, None]).mT, _evidence(factor, left, square, halves, penalty)
+
+    def inverses(self, *, penalty: float) -> Tensor:
+        """Inverses (B, K, F, F) under one penalty, as `inverses`.
+
+        Examples
+        --------
+        >>> FewRows(torch.eye(2)[None], torch.tensor([[2.0, 4.0]]), [1]).inverses(penalty=1.0)[0, 0]
+        tensor([[0.5000, 0.0000],
+                [0.0000, 1.0000]])
+        """
+        rows = self.Z[:, None] * self._there[..., None]
+        half = torch.linalg.solve_triangular(self._factor([penalty])[:, :, 0], rows, upper=False)
+        eye = torch.eye(self.Z.shape[2], dtype=self.Z.dtype, device=self.Z.device)
+        return (eye - half.mT @ half) / penalty
+
+    @property
+    def _there(self) -> Tensor:
+        """(K, n), 1 for the rows of a size and 0 for those after it."""
+        row = torch.arange(self.Z.shape[1], device=self.Z.device)
+        return (row < numbers(self.sizes, self.Z)[:, None]).to(self.Z.dtype)
+
+    def _factor(self, penalties: Sequence[float]) -> Tensor:
+        there = self._there
+        kernel = (self.Z @ self.Z.mT)[:, None] * (there[:, :, None] * there[:, None])
+        kernel = kernel[:, :, None].repeat(1, 1, len(penalties), 1, 1)
+        kernel.diagonal(dim1=-2, dim2=-1).add_(numbers(penalties, self.Z)[:, None])
+        return torch.linalg.cholesky_ex(kernel)[0]
+
+
+def _evidence(factor: Tensor, left: Tensor, square: Tensor, halves: Tensor, penalty: Tensor) -> Tensor:
+    """Log evidence from a factor (..., L, m, m), what is left of the targets' squares, and halves of rows."""
+    left = left.maximum(1e-6 * square + 1e-9)  # what float32 can tell from nothing
+    size = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - factor.shape[-1] / 2 * penalty.log()
+    return -size - halves * left.log()
 
 
 def inverses(sums: Sequence[Sums], *, penalty: float) -> Tensor:
