@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.experiments import PolicySpec, RunSpec
-from pfnts.files import write_file
 from pfnts.experiments.outcomes import Outcome, of_the_same_rounds, places_of
 from pfnts.experiments.report.tables import csv_text
+from pfnts.files import write_file
 
 RUNS, CURVES, SETTINGS = "runs.csv", "curves.npz", "settings.json"
 LIBRARIES = ("pfnts", "python", "numpy", "torch")

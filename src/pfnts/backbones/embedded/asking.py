@@ -186,14 +186,10 @@ def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
     by_cache: dict[Cache, list[list[_Prefix]]] = {}
     for prefix in sorted(prefixes, key=lambda prefix: prefix.size):
         own = by_cache.setdefault(prefix.cache, [[]])
-        if not all(_together(earlier, prefix) for earlier in own[-1]):
+        if not all(prefix.cache.together(earlier.size, prefix.size) for earlier in own[-1]):
             own.append([])
         own[-1].append(prefix)
     return [[p for part in wave for p in part] for wave in zip_longest(*by_cache.values(), fillvalue=[])]
-
-
-def _together(earlier: _Prefix, prefix: _Prefix) -> bool:
-    return earlier.size % prefix.cache.piece == 0 or earlier.size in prefix.cache.tail_ends(prefix.size)
 
 
 def _ask(prefixes: list[_Prefix], cores: Cores) -> None:

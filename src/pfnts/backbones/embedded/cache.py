@@ -116,18 +116,19 @@ class Cache:
         shown = self._views[0].contexts(X)
         return shown, shown if len(self._views) == 1 else self._views[-1].contexts(X)
 
-    def reach(self, size: int, X: Array, y: Array, *, ahead: int = 0) -> Growth:
-        """Make ready to answer after ``size`` rows of the history X (n, P), y (n,).
+    def reach(self, sizes: Sequence[int], X: Array, y: Array, *, ahead: int = 0) -> Growth:
+        """Make ready to answer after each of ``sizes`` rows of the history X (n, P), y (n,), all `together`.
 
         Whole pieces among its first ``ahead`` rows enter as well. Few rows take one pass.
         """
-        start = size - size % self.piece
-        whole, tail = max(start, ahead - ahead % self.piece), size > start and not self.holds(size)
-        while self.rows < whole or tail:
+        tail = [size for size in sizes if size % self.piece]
+        start = max(sizes, default=0) // self.piece * self.piece
+        whole, wanted = max(start, ahead - ahead % self.piece), not all(map(self.holds, tail))
+        while self.rows < whole or wanted:
             upto = max(self.rows, min(whole, self.rows + self._at_once))
-            now = tail and upto >= start
-            yield from self._enter(upto, X, y, tail=size if now else None)
-            tail = tail and not now
+            now = wanted and upto >= start
+            yield from self._enter(upto, X, y, tail=tail if now else ())
+            wanted = wanted and not now
 
     def holds(self, size: int) -> bool:
         """Whether it can answer after ``size`` rows as it is."""
@@ -135,25 +136,35 @@ class Cache:
             return size <= self.rows
         return size in [end for end, _ in self._tail]
 
-    def tail_ends(self, size: int) -> list[int]:
-        """Sizes after the pieces in which the tail of a prefix enters: what it can answer for with it."""
-        return tail_ends(size - size % self.piece, size) if self.kind == "cpu" else self._grown_ends(size)
-
-    def _grown_ends(self, size: int) -> list[int]:
-        """Those where the last bit is given up: what is there of the tail stays, the rest is one piece."""
+    def together(self, smaller: int, size: int) -> bool:
+        """Whether it can hold the tails of both prefixes at the same time."""
         start = size - size % self.piece
-        held = [end for end, _ in self._tail] if self._tail and self._tail[0][0] == start else []
-        return [*(end for end in held[1:] if end < size), size]
+        if smaller % self.piece == 0:
+            return True
+        return smaller >= start if self.gives_up_last_bit else smaller in tail_ends(start, size)
 
-    def _enter(self, size: int, X: Array, y: Array, *, tail: int | None) -> Growth:
-        """Enter whole pieces of the history, up to ``size`` rows, and the tail of a prefix."""
+    @property
+    def gives_up_last_bit(self) -> bool:
+        """Whether what is stored about a row may depend, in the last bit, on what was asked."""
+        return self.kind != "cpu"
+
+    def _tail_ends(self, start: int, sizes: Sequence[int]) -> list[int]:
+        """Sizes after the pieces in which the tails of prefixes enter."""
+        if not self.gives_up_last_bit:
+            return tail_ends(start, max(sizes))
+        held = [end for end, _ in self._tail[1:]] if self._tail and self._tail[0][0] == start else []
+        return sorted({*sizes, *(end for end in held if end < max(sizes))})
+
+    def _enter(self, size: int, X: Array, y: Array, *, tail: Sequence[int]) -> Growth:
+        """Enter whole pieces of the history, up to ``size`` rows, and the tails of prefixes."""
         told, pieces = dict(self._regressions), list(self._start)
         for end in range(self.rows + self.piece, size + 1, self.piece):
             told[end] = told[end - self.piece].fork()
             pieces.append(self._known(end - self.piece, end, X, y, told[end], None))
         known: list[tuple[int, Regressions]] = []
-        if tail is not None:
-            start, ends = tail - tail % self.piece, self.tail_ends(tail)
+        if tail:
+            start = max(tail) - max(tail) % self.piece
+            ends = self._tail_ends(start, tail)
             if not self._tail or self._tail[0][0] != start:
                 self._tail = [(start, told[start] if start in told else self._told(start, X, y))]
             common = sum(end == held for end, (held, _) in zip(ends, self._tail[1:], strict=False))

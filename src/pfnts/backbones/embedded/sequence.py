@@ -119,20 +119,22 @@ class EmbeddedSequence(PredictiveSequence):
         To work ``ahead`` is to do a share of what later questions will need: one piece of the rows that wait,
         and as much of the next cache as rows have come on the way to it.
         """
-        largest = {basis_of(size): size for size in sorted(sizes)}  # whose tail has those of the others
+        wanted: dict[int, list[int]] = {}
+        for size in sizes:
+            wanted.setdefault(basis_of(size), []).append(size)
         due = {}
         if ahead:
             cache = self._caches.get(basis_of(self._size))
             due = self._due(0 if cache is None else cache.rows + cache.piece)
         return [
-            self._made(basis).reach(largest.get(basis, 0), self._X, self._y, ahead=due.get(basis, 0))
-            for basis in {**largest, **due}
+            self._made(basis).reach(wanted.get(basis, ()), self._X, self._y, ahead=due.get(basis, 0))
+            for basis in {**wanted, **due}
         ]
 
     def enter(self) -> list[Growth]:
         """Let all rows that wait enter, and what is due of the next cache."""
         return [
-            self._made(basis).reach(0, self._X, self._y, ahead=rows)
+            self._made(basis).reach((), self._X, self._y, ahead=rows)
             for basis, rows in self._due(self._size).items()
         ]
 
