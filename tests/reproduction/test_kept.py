@@ -95,6 +95,20 @@ def test_a_new_run_replaces_the_earlier_one(make_run: MakeRun, tmp_path: Path, s
     assert "Taken over" not in page.read_text()
 
 
+def test_a_picture_whose_curves_are_gone_goes_with_them(
+    runs: list[Run], tmp_path: Path, save_runs: SaveRuns
+) -> None:
+    root = save_runs(runs, tmp_path / "runs")
+    pictures = [f"synthetic-tasks-of-the-paper-{horizon}.png" for horizon in (40, 1000)]
+    page = write_results(root, tmp_path / "results")
+    assert all((page.parent / name).is_file() and name in page.read_text() for name in pictures)
+    (page.parent / "curves.npz").unlink()
+    some = save_runs([run for run in runs if run.spec.horizon == 40], tmp_path / "some")
+    page = write_results(some, tmp_path / "results")
+    assert [(page.parent / name).is_file() for name in pictures] == [True, False]
+    assert [name in page.read_text() for name in pictures] == [True, False]
+
+
 def test_no_mean_is_over_two_networks(make_run: MakeRun) -> None:
     joint = PolicySpec.of("pfn-ts", encoding="joint")
     earlier = [outcome(make_run, policy, i, "net:old", 1) for policy in ("pfn-ts", joint) for i in range(3)]

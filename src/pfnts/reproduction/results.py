@@ -70,8 +70,12 @@ def write_results(
         missing = [text for text in missing if not text.startswith("Drink Less")] + [_trial(out / _TRIAL)]
     notes += [*said, *missing]
     if figures:
-        for section in beside.compared(_organized(each for each in outcomes if each.has_curve)):
+        drawn = beside.compared(_organized(each for each in outcomes if each.has_curve))
+        for section in drawn:
             save(figure_of(regret_chart(section)), out / _picture(section))
+        # A picture of earlier runs, whose curves are no longer known, would not be of these.
+        for name in {*map(_picture, sections)} - {*map(_picture, drawn)}:
+            (out / name).unlink(missing_ok=True)
     return write_file(out / "README.md", _readme(sections, outcomes, notes, out))
 
 
