@@ -52,6 +52,29 @@ def test_noise_is_as_stated(name: str) -> None:
         assert residual.std() == pytest.approx(function.noise, rel=0.05)
 
 
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name.endswith("-chosen")])
+def test_chosen_rows_are_not_anybody_but_queries_and_function_are_those_of_its_twin(name: str) -> None:
+    for number in range(4):
+        draw, twin = (
+            FUNCTIONS[each].draw(400, number=number, seed=3) for each in (name, name.removesuffix("-chosen"))
+        )
+        assert not np.array_equal(draw.queries, twin.queries)  # streams are named after the function
+        away = np.abs(draw.X.mean(axis=0) - 0.5) / np.sqrt(1 / 12 / len(draw.X))
+        assert away.max() > 6  # standard errors
+        assert (np.abs(draw.queries.mean(axis=0) - 0.5) / np.sqrt(1 / 12 / len(draw.queries))).max() < 5
+
+
+def test_an_exact_posterior_covers_whatever_rows_were_chosen() -> None:
+    # From 64 rows on: its prior of the intercept is not that of the function, which fewer chosen rows show.
+    options = {"sizes": [64, 256], "draws": 60}
+    chosen = list(score_backbone(ORACLE, functions=["linear-10-chosen"], **options))
+    anybody = list(score_backbone(ORACLE, functions=["linear-10"], **options))
+    for hard, easy in zip(chosen, anybody, strict=True):
+        assert abs(hard.mean_coverage - 0.95) < 0.03
+        assert hard.r2 == hard.reference
+        assert hard.r2 < easy.r2
+
+
 def test_least_crps_is_that_of_the_true_distribution() -> None:
     function = FUNCTIONS["friedman1-5"]
     draws = [function.draw(4, number=number, seed=2) for number in range(20)]

@@ -343,6 +343,26 @@ def test_what_was_done_and_fixed_arms_are_valued_by_hand(clear: Log) -> None:
     assert done.high - done.value == pytest.approx(1.96 * 0.5 / 100, rel=1e-3)
 
 
+def test_what_one_person_earned_says_nothing_of_others() -> None:
+    rewards = np.array([1.0, 2.0, 3.0, 4.0])
+    for groups, width in (([0, 0, 0, 0], None), ([0, 0, 1, 1], 2 * 1.96 * 1.0)):
+        log = Log(
+            contexts=np.zeros((4, 1)),
+            features=("x",),
+            arms=("a", "b"),
+            actions=np.array([0, 1, 0, 1]),
+            rewards=rewards,
+            propensities=np.full(4, 0.5),
+            clusters=np.array(groups),
+        )
+        done, *_ = baselines(log)
+        assert done.value == 2.5
+        if width is None:
+            assert np.isnan([done.low, done.high]).all()
+        else:  # two people with means 1.5 and 3.5: the standard error of their mean is 1
+            assert done.high - done.low == pytest.approx(width, rel=1e-3)
+
+
 def test_nobody_is_best_while_intervals_overlap(clear: Log) -> None:
     level = " ".join(verdict(clear, [valued(TS, 0.9, 0.01), valued(UNIFORM, 0.895, 0.01)]))
     assert "What was done earned 0.5000 [0.4902, 0.5098] a round." in level

@@ -29,8 +29,8 @@ COLUMNS = {
 """Of a score: its heading and its digits."""
 NOTES = (
     "R2: share of the latent mean's variance that is explained, averaged over draws; ±: its standard error.",
-    "ref.: R2 of ridge with the right prior on linear-10, of TabPFN v2 on friedman1-10 at n = 200, of the "
-    "best of forest, boosting, ridge and five neighbours on a real table.",
+    "ref.: R2 of ridge with the right prior on linear functions, of TabPFN v2 on friedman1-10 at n = 200, of "
+    "the best of forest, boosting, ridge and five neighbours on a real table.",
     "CRPS at fresh rewards; least: of their true distribution. 90 %: share of them in the 90 % interval.",
     "95 % mean: share of latent means in the 95 % interval of the mean (on a real table: of targets).",
     "level, shape: drift of the predictive means from n / 2 to n rows, in [-1, 1], near 0 for a martingale: "
@@ -73,9 +73,10 @@ def evaluate_backbone(
     """Score a backbone on held-out functions.
 
     Each history is drawn afresh and shown to the backbone from its first row. The functions are Friedman's
-    three with 5, 10 and 20 features, linear functions, sums of trees, steps, and rewards of 0 or 1. On two
-    cores the embedded backbone takes about an hour for all of it, and a few minutes with --sizes 16,64,256;
-    tabicl and tabpfn want a GPU.
+    three with 5, 10 and 20 features, linear functions, sums of trees, steps, and rewards of 0 or 1; some come
+    again as NAME-chosen, with rows that a policy chose and queries about anybody, as a bandit has them. On
+    two cores the embedded backbone takes about an hour for all of it, and a few minutes with --sizes
+    16,64,256; tabicl and tabpfn want a GPU.
     """
     with plain_errors(ValueError, ImportError):
         backbone = _loaded(name, device=device, weights=weights)

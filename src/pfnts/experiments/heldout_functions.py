@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.random import Generator
@@ -42,6 +43,8 @@ class HeldOutFunction:
     """Draws the latent mean; most functions are the same at every draw."""
     noise: float | None = 1.0
     """Standard deviation of normal noise; None where rewards are 0 or 1 and the latent mean a probability."""
+    chosen: bool = False
+    """Whether the rows are those on which a policy tried the arm (`chosen_rows`); queries are anybody."""
 
     def draw(self, size: int, *, number: int, seed: int) -> HeldOutDraw:
         """Draw ``size`` rows and the queries; more rows continue fewer."""
@@ -49,7 +52,8 @@ class HeldOutFunction:
         streams = map(np.random.default_rng, np.random.SeedSequence(entropy).spawn(5))
         for_mean, for_rows, for_rewards, for_queries, for_outcomes = streams
         mean = self.draw_mean(for_mean)
-        X = for_rows.random((size, self.n_features))
+        take = partial(chosen_rows, mean=mean) if self.chosen else Generator.random
+        X = take(for_rows, (size, self.n_features))
         queries = for_queries.random((QUERIES, self.n_features))
         latent = mean(queries)
         return HeldOutDraw(
@@ -88,6 +92,34 @@ class HeldOutDraw:
     """(q,) a fresh reward at each query."""
     seed: int = 0
     """For a model that has to draw."""
+
+
+def chosen_rows(rng: Generator, shape: tuple[int, int], *, mean: MeanReward) -> Matrix:
+    """Draw contexts (n, P) on which a policy would have tried an arm with these mean rewards.
+
+    It is the fifth in which the arm leads most over another, whose mean is linear and varies as much; to one
+    context in twenty-five the policy shows the arm whatever it expects. More rows continue fewer.
+
+    Examples
+    --------
+    >>> X = chosen_rows(np.random.default_rng(0), (500, 3), mean=lambda x: x[:, 0])
+    >>> X.shape, bool(X[:, 0].mean() > 0.55)
+    ((500, 3), True)
+    """
+    rows, features = shape
+    slopes = rng.standard_normal(features)
+    anybody = rng.random((2000, features))
+    spread = float(mean(anybody).std() / ((anybody @ slopes).std() + 1e-12))
+
+    def lead(x: Matrix) -> Vector:
+        other: Vector = spread * (x @ slopes)
+        return mean(x) - other
+
+    least, found = np.quantile(lead(anybody), 0.8), np.empty((0, features))
+    while len(found) < rows:
+        x, luck = rng.random((1000, features)), rng.random(1000)
+        found = np.concatenate([found, x[(lead(x) >= least) | (luck < 0.04)]])
+    return found[:rows]
 
 
 def r2(predicted: Vector, truth: Vector) -> float:
@@ -133,29 +165,36 @@ def _friedman(number: int, function: MeanReward, n_features: int) -> HeldOutFunc
     )
 
 
-FUNCTIONS: dict[str, HeldOutFunction] = {
-    function.name: function
-    for function in (
-        *(
-            _friedman(number, function, n_features)
-            for number, function in ((1, friedman1), (2, friedman2), (3, friedman3))
-            for n_features in (5, 10, 20)
-        ),
-        HeldOutFunction("linear-10", "linear in 10 features, coefficients N(0, 1), noise 1", 10, _linear),
-        HeldOutFunction(
-            "bart-4",
-            "sums of 100 trees over 4 features as in the scenario synbart, with its noise of 0.1",
-            4,
-            lambda rng: draw_bart(n_features=4, rng=rng),
-            noise=0.1,
-        ),
-        HeldOutFunction("steps-10", "jumps along 3 of 10 features and at a corner, noise 1", 10, _steps),
-        HeldOutFunction(
-            "binary-5", "rewards of 0 or 1, half of them 1, 5 features", 5, _chance(0.0), noise=None
-        ),
-        HeldOutFunction(
-            "binary-rare-5", "rewards of 0 or 1, one in fifteen 1, 5 features", 5, _chance(4.0), noise=None
-        ),
+_ANYBODY = (
+    *(
+        _friedman(number, function, n_features)
+        for number, function in ((1, friedman1), (2, friedman2), (3, friedman3))
+        for n_features in (5, 10, 20)
+    ),
+    HeldOutFunction("linear-10", "linear in 10 features, coefficients N(0, 1), noise 1", 10, _linear),
+    HeldOutFunction(
+        "bart-4",
+        "sums of 100 trees over 4 features as in the scenario synbart, with its noise of 0.1",
+        4,
+        lambda rng: draw_bart(n_features=4, rng=rng),
+        noise=0.1,
+    ),
+    HeldOutFunction("steps-10", "jumps along 3 of 10 features and at a corner, noise 1", 10, _steps),
+    HeldOutFunction("binary-5", "rewards of 0 or 1, half of them 1, 5 features", 5, _chance(0.0), noise=None),
+    HeldOutFunction(
+        "binary-rare-5", "rewards of 0 or 1, one in fifteen 1, 5 features", 5, _chance(4.0), noise=None
+    ),
+)
+
+_CHOSEN = ("linear-10", "friedman1-5", "friedman3-5", "bart-4", "steps-10", "binary-5")
+FUNCTIONS: dict[str, HeldOutFunction] = {function.name: function for function in _ANYBODY}
+"""Every held-out function, by name; the last ones are some of the first, with rows that a policy chose."""
+FUNCTIONS |= {
+    f"{name}-chosen": replace(
+        FUNCTIONS[name],
+        name=f"{name}-chosen",
+        description=f"{FUNCTIONS[name].description}; rows that a policy chose, queries anybody",
+        chosen=True,
     )
+    for name in _CHOSEN
 }
-"""Every held-out function, by name."""

@@ -14,7 +14,7 @@ from pfnts.experiments.charts import Chart, Line, Panel, styles_of
 from pfnts.experiments.replays import ESTIMATORS, PolicyValue
 from pfnts.experiments.report.page import Bars, Block, Part, Text, write_page
 from pfnts.experiments.report.tables import Cell, Table
-from pfnts.ope import Bootstrap, Gap, Log, gaps, snips
+from pfnts.ope import Bootstrap, Estimate, Gap, Log, gaps, snips
 
 _POINTS = 200
 _BINS = 40
@@ -61,14 +61,10 @@ def baselines(log: Log) -> list[Valued]:
     >>> [(each.name, each.value) for each in baselines(log)]
     [('what was done', 2.5), ('always a', 1.5), ('always b', 3.5)]
     """
-    sums = np.bincount(log.groups, weights=log.rewards - log.rewards.mean())
-    reach = 1.96 * float(np.sqrt((sums**2).sum())) / log.rounds
-    mean = float(log.rewards.mean())
-    found = [Valued("what was done", mean, mean - reach, mean + reach)]
+    estimates = {"what was done": Estimate("mean", log.rewards, np.ones(log.rounds), log.groups)}
     for k in np.unique(log.actions):
-        estimate = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
-        found.append(Valued(f"always {log.arms[k]}", estimate.value, *estimate.interval(0.95)))
-    return found
+        estimates[f"always {log.arms[k]}"] = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
+    return [Valued(name, each.value, *each.interval(0.95)) for name, each in estimates.items()]
 
 
 def at_the_end(found: Sequence[PolicyValue]) -> list[Valued]:

@@ -6,11 +6,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-_Z = 1.959963984540054
+from pfnts.ope import Estimate
+from pfnts.ope.log import Matrix
+from pfnts.ope.outcome import Ridge
+
 _FEWEST = 20
 """Units with rewards that each group needs."""
 
@@ -66,34 +67,15 @@ def lift(
         return None
     if y[a].std() == 0 or y[~a].std() == 0:  # rewards all alike say nothing about how much they vary
         return None
-    X = _design(contexts)
     fold = cluster % 2
     outcomes = np.empty((2, len(y)))
     for half in (0, 1):
         for group in (0, 1):
             fit = (fold != half) & (a == bool(group))
-            outcomes[group, fold == half] = X[fold == half] @ _ridge(X[fit], y[fit])
+            if not fit.any():
+                return None
+            outcomes[group, fold == half] = Ridge().fit(contexts[fit], y[fit]).predict(contexts[fold == half])
     under_holdout, under_policy = outcomes
     score = under_policy - under_holdout + np.where(a, (y - under_policy) / (1 - p), -(y - under_holdout) / p)
-    value = float(score.mean())
-    sums = np.bincount(cluster, weights=score - value)
-    reach = float(_Z * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / len(y))
-    return Lift(value, value - reach, value + reach, float(y[a].mean()), float(y[~a].mean()), len(y))
-
-
-def _design(X: Matrix) -> Matrix:
-    """Standardised columns, 0 where missing or constant, and a constant."""
-    present = ~np.isnan(X)
-    filled = np.where(present, X, 0.0)
-    count = np.maximum(present.sum(axis=0), 1)
-    centre = filled.sum(axis=0) / count
-    centred = np.where(present, X - centre, 0.0)
-    scale = np.sqrt((centred**2).sum(axis=0) / count)
-    scaled = np.divide(centred, scale, out=np.zeros_like(centred), where=scale > 0)
-    return np.column_stack([np.ones(len(X)), scaled])
-
-
-def _ridge(X: Matrix, y: Vector, penalty: float = 1.0) -> Vector:
-    weights = penalty * np.eye(X.shape[1])
-    weights[0, 0] = 1e-9  # the mean is not shrunk
-    return np.asarray(np.linalg.solve(X.T @ X + weights, X.T @ y), dtype=np.float64)
+    estimate = Estimate("dr", score, np.ones(len(y)), cluster)
+    return Lift(estimate.value, *estimate.interval(), float(y[a].mean()), float(y[~a].mean()), len(y))

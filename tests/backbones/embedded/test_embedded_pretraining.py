@@ -56,7 +56,7 @@ def stored(out: Path) -> dict[str, object]:
 
 @pytest.mark.usefixtures("clock")
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
-    tables = draw_tables(64, 64, 3, rng=DeviceRng(77), groups=16)
+    tables = draw_tables(64, 64, 3, asked=16, rng=DeviceRng(77), groups=16)
     minibatch = Minibatch.of(tables, asked=32, known=16, together=False)
     identity = DeviceRng(1).normal(64, 3, TINY.identity)
     torch.manual_seed(RECIPE.seed)
@@ -123,8 +123,8 @@ def test_learning_rate_rises_and_falls_to_nothing() -> None:
 
 
 def test_loss_is_that_of_hand_computed_predictions() -> None:
-    # Squared error 4 in units of signal 1; pinball of the median 0.5 * |3 - 1| / 2, in units of scale 2; the
-    # likelihood of an error of 2 under a standard deviation of 2.
+    # Squared error 4 in units of signal 1, than which the mean is known no better; pinball of the median
+    # 0.5 * |3 - 1| / 2, in units of scale 2; the likelihood of an error of 2 under a standard deviation of 2.
     loss = losses.loss_of(
         mean=torch.tensor([[2.0]]),
         quantiles=torch.tensor([[[1.0]]]),
@@ -156,11 +156,31 @@ def test_true_quantiles_have_the_least_loss() -> None:
     assert loss(quantiles=true) < min(loss(quantiles=other) for other in others)
 
 
-def test_true_standard_deviation_of_the_mean_has_the_least_loss() -> None:
+def test_true_standard_deviation_of_the_mean_is_where_the_slope_changes_its_sign() -> None:
+    # Not where the loss is least: how well a mean is known also says how much its error counts.
     means = 0.3 * torch.randn(1, 2000, generator=torch.Generator().manual_seed(1))
-    flat = torch.zeros(1, 2000, 1)
-    found = {sd: loss(quantiles=flat, log_sd=math.log(sd), means=means) for sd in (0.2, 0.25, 0.3, 0.35, 0.4)}
-    assert min(found, key=lambda sd: found[sd]) == 0.3
+
+    def slope(sd: float) -> float:
+        log_sd = torch.tensor(math.log(sd), requires_grad=True)
+        zero, one = torch.zeros_like(means), torch.ones(1, 1)
+        losses.loss_of(zero, zero[..., None], zero + log_sd, means, zero[None], one, one).backward()
+        assert log_sd.grad is not None
+        return float(log_sd.grad)
+
+    assert slope(0.28) < 0 < slope(0.32)
+    assert slope(0.2) < slope(0.28)
+
+
+@pytest.mark.parametrize("sd", [0.001, 0.05, 0.3, 2.0])
+def test_pull_on_a_mean_grows_as_it_is_known_better(sd: float) -> None:
+    """By hand, at an error of half an sd: error / (sd * signal), with sd from 0.02 to 1 signal."""
+    mean = torch.zeros(1, 1, requires_grad=True)
+    true, signal = torch.tensor([[0.5 * sd]]), torch.tensor([[0.8]])
+    flat = torch.zeros(1, 1, 1)
+    losses.loss_of(mean, flat, torch.log(torch.tensor([[sd]])), true, flat, signal, signal).backward()
+    assert mean.grad is not None
+    counted = min(max(sd, losses.SHARPEST * 0.8), 0.8)
+    assert float(mean.grad) == pytest.approx(-2 * 0.5 * sd / (counted * 0.8), rel=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -208,7 +228,7 @@ def test_every_table_is_used_as_often_as_the_recipe_says() -> None:
 def test_base_predictions_of_a_minibatch_are_those_of_its_own_tables(
     together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = draw_tables(8, 20, 3, rng=DeviceRng(1), groups=2)
+    tables = draw_tables(8, 20, 3, asked=5, rng=DeviceRng(1), groups=2)
     monkeypatch.setattr(minibatches, "MATRICES", 3 * 24**2)  # regressions of three tables at a time
     whole = Minibatch.of(tables, asked=4, known=8, together=together)
     for minibatch in whole.parts(4):
@@ -222,7 +242,7 @@ def test_compiled_parts_give_the_same_loss(together: bool) -> None:
     network = CausalPFN(TINY)
     compiled = copy.deepcopy(network)
     compile_parts(compiled, backend="eager")
-    tables = draw_tables(8, 20, 3, rng=DeviceRng(1), groups=2)
+    tables = draw_tables(8, 20, 3, asked=5, rng=DeviceRng(1), groups=2)
     minibatch = Minibatch.of(tables, asked=4, known=8, together=together)
     identity = DeviceRng(2).normal(8, 3, TINY.identity)
     one, other = (training_loss(net, minibatch, identity) for net in (network, compiled))

@@ -10,7 +10,7 @@ from pfnts.backbones.embedded.device_rng import DeviceRng
 @pytest.mark.parametrize("features", [1, 2, 5, 40])
 @pytest.mark.parametrize("seed", range(3))
 def test_tables_have_their_shapes_and_are_finite(features: int, seed: int) -> None:
-    tables = prior.draw_tables(16, 32, features, rng=DeviceRng(seed), groups=8, draws=3)
+    tables = prior.draw_tables(16, 32, features, asked=8, rng=DeviceRng(seed), groups=8, draws=3)
     assert tables.X.shape == (16, 32, features)
     assert tables.y.shape == tables.mean.shape == (16, 32)
     assert tables.again.shape == (3, 16, 32)
@@ -20,24 +20,26 @@ def test_tables_have_their_shapes_and_are_finite(features: int, seed: int) -> No
 
 
 def test_one_seed_gives_one_batch() -> None:
-    one, other = (prior.draw_tables(8, 16, 4, rng=DeviceRng(3)) for _ in range(2))
+    one, other = (prior.draw_tables(8, 16, 4, asked=4, rng=DeviceRng(3)) for _ in range(2))
     assert torch.equal(one.y, other.y)
-    assert not torch.equal(one.y, prior.draw_tables(8, 16, 4, rng=DeviceRng(4)).y)
+    assert not torch.equal(one.y, prior.draw_tables(8, 16, 4, asked=4, rng=DeviceRng(4)).y)
 
 
 def test_further_rewards_are_those_of_the_same_table() -> None:
-    tables = prior.draw_tables(16, 64, 4, rng=DeviceRng(2), draws=200)
+    tables = prior.draw_tables(16, 64, 4, asked=16, rng=DeviceRng(2), draws=200)
     error = (tables.again.mean((0, 2)) - tables.mean.mean(1)).abs()
     spread = tables.again.std(0).mean(1)
     assert (error < 0.2 * spread + 1e-3).all()
 
 
-def test_adaptive_choice_raises_the_later_rewards() -> None:
-    value = DeviceRng(0).normal(64, 512)
-    chosen = prior.choose_rows(value, rng=DeviceRng(1))
-    assert (chosen % 256 == torch.arange(256)).all()
-    taken = value.gather(1, chosen)
-    assert taken[:, 192:].mean() > taken[:, :64].mean() + 0.1
+def test_rows_are_taken_from_the_begin_and_the_end() -> None:
+    tables = prior.draw_tables(8, 16, 3, asked=4, rng=DeviceRng(5), draws=2)
+    taken = tables.take(torch.tensor([6, 1]), first=3, last=4)
+    for part, whole in ((taken.X, tables.X), (taken.y, tables.y), (taken.mean, tables.mean)):
+        assert torch.equal(
+            part.nan_to_num(), torch.cat([whole[[6, 1], :3], whole[[6, 1], 12:]], 1).nan_to_num()
+        )
+    assert torch.equal(taken.again, torch.cat([tables.again[:, [6, 1], :3], tables.again[:, [6, 1], 12:]], 2))
 
 
 def test_arms_are_one_hot_columns_of_their_own() -> None:
@@ -75,14 +77,16 @@ def test_tables_in_which_the_context_does_not_matter_occur() -> None:
     flat = []
     for seed in range(6):
         rng = DeviceRng(seed)
-        _, _, reward = prior.draw_rarities(16, 64, 5, rng=rng, trend=0.35, noise=False)
+        _, _, reward = prior.draw_rarities(16, 64, 5, asked=16, rng=rng, trend=0.35, noise=False)
         flat += (reward.mean.amax(1) - reward.mean.amin(1) == 0).tolist()
     assert 0.1 < sum(flat) / len(flat) < 0.9
 
 
 def test_rows_around_a_level_have_the_levels_of_their_arms_as_means() -> None:
     for seed in range(4):
-        shown, level, reward = prior.draw_rarities(8, 64, 5, rng=DeviceRng(seed), trend=0.35, noise=True)
+        shown, level, reward = prior.draw_rarities(
+            8, 64, 5, asked=16, rng=DeviceRng(seed), trend=0.35, noise=True
+        )
         assert torch.equal(reward.mean, level)
         assert all(len(row.unique()) <= 4 for row in level)
         assert shown.shape == (8, 64, 5)

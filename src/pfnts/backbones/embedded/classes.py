@@ -5,21 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pfnts.backbones.embedded.collecting import CANDIDATES, asked_about_anybody
 from pfnts.backbones.embedded.device_rng import DeviceRng
 from pfnts.backbones.embedded.functions import draw_function, draw_relevant, standardise
 from pfnts.backbones.embedded.inputs import draw_inputs
 
-CANDIDATES = 4
-"""Rows drawn for each that one arm is tried on."""
-
 
 def draw_classes(
-    batch: int, rows: int, features: int, *, rng: DeviceRng, trend: float
+    batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, trend: float
 ) -> tuple[Tensor, Tensor]:
     """Draw contexts (B, n, P) and the chances of reward 1, (B, n), which are often 0 or 1.
 
     The table holds either the rows on which one class was named, or all rows with the class that was named as
-    columns. The learner is mostly right.
+    columns. The policy is mostly right.
     """
     classes = rng.integer(2, 7)
     arms = classes if features >= classes + 2 and rng.chance(0.5) else 0
@@ -30,12 +28,12 @@ def draw_classes(
         shown = move_apart(shown, label, classes, rng=rng)
     wrong = 0.1 * rng.uniform(batch, 1) * (rng.uniform(batch, 1) < 0.5)
     if arms:
-        named = name_classes(label, classes, rng=rng)
+        named = name_classes(label, classes, asked=asked, rng=rng)
         shown = torch.cat([shown, torch.nn.functional.one_hot(named, classes).to(shown.dtype)], -1)
         right = named == label
     else:
         right = label == label.gather(1, rng.index(candidates, batch, 1))
-        chosen = choose_where_right(right, rows, rng=rng)
+        chosen = choose_where_right(right, rows, asked=asked, rng=rng)
         right = right.gather(1, chosen)
         shown = shown.gather(1, chosen[..., None].expand(-1, -1, features))
     return shown, torch.where(right, 1 - wrong, wrong / (classes - 1))
@@ -71,16 +69,25 @@ def move_apart(shown: Tensor, label: Tensor, classes: int, *, rng: DeviceRng) ->
     return shown + shown.std(1, keepdim=True) * of_row
 
 
-def name_classes(label: Tensor, classes: int, *, rng: DeviceRng) -> Tensor:
-    """What a learner names (B, m): the right class ever more often, else any."""
+def name_classes(label: Tensor, classes: int, *, asked: int, rng: DeviceRng) -> Tensor:
+    """What a policy names (B, m): the right class ever more often, else any, and any to those asked about."""
     batch, rows = label.shape
     progress = (torch.arange(rows, device=label.device) / rows) ** 0.5
     skilled = rng.uniform(batch, rows) < rng.uniform(batch, 1) * progress
+    skilled &= ~asked_about_anybody(batch, rows, asked=asked, rng=rng)
     return torch.where(skilled, label, rng.index(classes, batch, rows))
 
 
-def choose_where_right(right: Tensor, rows: int, *, rng: DeviceRng) -> Tensor:
-    """Choose ``rows`` of the candidates (B, m), those where the class is right with preference, in order."""
-    leak = torch.exp(rng.uniform(len(right), 1) * -4)
-    race = -torch.log(rng.uniform(*right.shape).clamp(min=1e-12)) / torch.where(right, 1.0, leak)
-    return race.topk(rows, dim=1, largest=False).indices.sort(1).values
+def choose_where_right(right: Tensor, rows: int, *, asked: int, rng: DeviceRng) -> Tensor:
+    """Choose ``rows`` of the candidates (B, m), those where the class is right with preference, in order.
+
+    The last ``asked`` candidates are those of histories in which anybody is asked about.
+    """
+    batch, candidates = right.shape
+    leak = torch.exp(rng.uniform(batch, 1) * -4)
+    weight = torch.where(right[:, : candidates - asked], 1.0, leak)
+    race = -torch.log(rng.uniform(*weight.shape).clamp(min=1e-12)) / weight
+    chosen = race.topk(rows, dim=1, largest=False).indices.sort(1).values
+    place = torch.arange(rows, device=right.device)
+    anybody = asked_about_anybody(batch, rows, asked=asked, rng=rng)
+    return torch.where(anybody, candidates - rows + place, chosen)

@@ -10,6 +10,8 @@ from pfnts.backbones.embedded.minibatches import Minibatch
 from pfnts.backbones.embedded.model import CausalPFN, quantile_levels
 
 SPREAD_WEIGHT = 0.1
+SHARPEST = 0.02
+"""A mean that is known better, over the signal, counts as if it were known so well."""
 FAR = 4.0
 """An error of more than as many standard deviations costs in proportion, not by its square."""
 
@@ -47,12 +49,19 @@ def loss_of(
 ) -> Tensor:
     """Loss of predictions (B, n), (B, n, Q), (B, n), given true means (B, n) and targets (draws, B, n).
 
-    Errors of the mean are counted over ``signal`` (B, 1), the pinball loss over ``scale`` (B, 1).
+    Errors of the mean are counted over ``signal`` (B, 1), the pinball loss over ``scale`` (B, 1). Squared
+    errors count the more the better the mean is known: else the functions that long histories leave open
+    outweigh those that they settle, and a prediction twice as far off as it need be costs next to nothing.
     """
-    squared = 2 * F.huber_loss(mean / signal, true_mean / signal, delta=FAR)
+    known = torch.exp(log_sd.detach()).minimum(signal).maximum(SHARPEST * signal)
+    squared = 2 * (huber((true_mean - mean) / known) * known / signal).mean()
     level = quantile_levels(quantiles.shape[-1], device=quantiles.device)
     error = targets[..., None] - quantiles
     pinball = torch.maximum(level * error, (level - 1) * error).mean(-1) / scale
-    away = ((true_mean - mean.detach()) * torch.exp(-log_sd)).abs()
-    surprise = log_sd + torch.where(away < FAR, away**2 / 2, FAR * away - FAR**2 / 2)
+    surprise = log_sd + huber((true_mean - mean.detach()) * torch.exp(-log_sd))
     return squared + pinball.mean() + SPREAD_WEIGHT * surprise.mean()
+
+
+def huber(error: Tensor) -> Tensor:
+    """Half the square of standardised errors, and a straight line from `FAR` on."""
+    return F.huber_loss(error, torch.zeros_like(error), delta=FAR, reduction="none")

@@ -163,19 +163,16 @@ def draw_minibatches(recipe: Recipe, rng: DeviceRng) -> list[Minibatch]:
     features = widths[rng.choice(list(recipe.width_weights[: len(widths)]))]
     batch, steps = recipe.batch(rows, features), recipe.steps_per_draw
     rows = rows or recipe.most_of_few
-    drawn = draw_tables(batch * steps, rows, features, rng=rng, groups=steps, draws=DRAWS)
+    drawn = draw_tables(batch * steps, rows, features, asked=asked, rng=rng, groups=steps, draws=DRAWS)
     order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=rng.generator)
     found: list[Minibatch] = []
     parts = steps // 2 if few else 2
     for part in order.chunk(parts):
         if few:
             known = recipe.few[rng.integer(0, len(recipe.few) - 1)]
-            rows = known + asked
         else:
             known = round(rng.log_uniform(min(rows / 2.5, MOST_KNOWN), min(rows - asked, 1.5 * MOST_KNOWN)))
-        tables = Tables(
-            drawn.X[part, :rows], drawn.y[part, :rows], drawn.mean[part, :rows], drawn.again[:, part, :rows]
-        )
+        tables = drawn.take(part, first=known if few else rows - asked, last=asked)
         minibatch = Minibatch.of(tables, asked=asked, known=known, together=few)
         found += minibatch.parts(steps // parts)
     return found * recipe.uses

@@ -1,8 +1,8 @@
 """The prior the network is fitted to: random bandit histories, drawn in batches on the device.
 
 A table is drawn in four steps: where its contexts lie (`inputs`), what they are worth (`functions`), which
-of them a learner would have met (`choose_rows`), and what is then seen as reward (`rewards`). In a quarter of
-the tables the reward says whether a class was named rightly (`classes`).
+of them a policy would have tried an arm on (`collecting`), and what is then seen as reward (`rewards`). In a
+quarter of the tables the reward says whether a class was named rightly (`classes`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from pfnts.backbones.embedded.classes import draw_classes
+from pfnts.backbones.embedded.collecting import CANDIDATES, choose_rows
 from pfnts.backbones.embedded.device_rng import DeviceRng
 from pfnts.backbones.embedded.functions import draw_function, standardise
 from pfnts.backbones.embedded.inputs import draw_inputs
@@ -33,12 +34,23 @@ class Tables:
     again: Tensor
     """(draws, B, n) further rewards at the same contexts: more targets to learn from at no cost."""
 
+    def take(self, tables: Tensor, *, first: int, last: int) -> Tables:
+        """Keep some tables, and of each its first and last rows."""
+        rows = self.y.shape[1]
+        kept = torch.cat([torch.arange(first), torch.arange(rows - last, rows)]).to(tables.device)
+        at = tables[:, None], kept
+        return Tables(self.X[at], self.y[at], self.mean[at], self.again[:, at[0], at[1]])
+
 
 def draw_tables(
-    batch: int, rows: int, features: int, *, rng: DeviceRng, groups: int = 8, draws: int = 4
+    batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, groups: int = 8, draws: int = 4
 ) -> Tables:
-    """Draw ``batch`` histories; each of ``groups`` equal parts shares its discrete choices."""
-    parts = [draw_group(batch // groups, rows, features, rng=rng, draws=draws) for _ in range(groups)]
+    """Draw ``batch`` histories; each of ``groups`` equal parts shares its discrete choices.
+
+    The last ``asked`` rows will be asked about: mostly, they are anybody, not those a policy chose.
+    """
+    size = (batch // groups, rows, features)
+    parts = [draw_group(*size, asked=asked, rng=rng, draws=draws) for _ in range(groups)]
     return Tables(
         X=torch.cat([p.X for p in parts]),
         y=torch.cat([p.y for p in parts]),
@@ -47,18 +59,20 @@ def draw_tables(
     )
 
 
-def draw_group(batch: int, rows: int, features: int, *, rng: DeviceRng, draws: int) -> Tables:
+def draw_group(batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, draws: int) -> Tables:
     """Draw histories that share the family of functions, the number of arms and how they were collected."""
-    kind, trend = rng.choice([0.6, 0.25, 0.12, 0.03]), trend_of(rows)
+    kind, trend = rng.choice([0.59, 0.24, 0.14, 0.03]), trend_of(rows)
     if kind == 1:
-        shown, chance = draw_classes(batch, rows, features, rng=rng, trend=trend)
+        shown, chance = draw_classes(batch, rows, features, asked=asked, rng=rng, trend=trend)
         value = chance
         reward: Reward = Share(chance, 1)
     elif kind == 0:
-        shown, value = draw_values(batch, rows, features, rng=rng, trend=trend)
+        shown, value = draw_values(batch, rows, features, asked=asked, rng=rng, trend=trend)
         reward = draw_reward(value, shown, rng=rng)
     else:
-        shown, value, reward = draw_rarities(batch, rows, features, rng=rng, trend=trend, noise=kind == 3)
+        shown, value, reward = draw_rarities(
+            batch, rows, features, asked=asked, rng=rng, trend=trend, noise=kind == 3
+        )
     shown = hide_cells(shown, value, rng=rng)
     return Tables(
         X=shown,
@@ -83,37 +97,43 @@ def trend_of(rows: int) -> float:
 
 
 def draw_values(
-    batch: int, rows: int, features: int, *, rng: DeviceRng, trend: float
+    batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, trend: float
 ) -> tuple[Tensor, Tensor]:
     """Draw contexts (B, n, P) and what they are worth, (B, n)."""
-    adaptive = rng.chance(0.3)
-    candidates = 2 * rows if adaptive else rows
+    collected = rng.chance(0.55)
+    candidates = CANDIDATES * rows if collected else rows
     arms = rng.integer(2, min(8, features - 1)) if features >= 3 and rng.chance(0.35) else 0
-    shown, view = draw_inputs(batch, candidates, features - arms, rng=rng)
     if arms:
+        # A policy chooses among the arms for a context; alone, an arm is tried on contexts that suit it.
+        shown, view = draw_inputs(batch, rows, features - arms, rng=rng)
+        shown, view = (x.repeat(1, candidates // rows, 1) for x in (shown, view))
         arm = draw_arms(batch, candidates, arms, rng=rng)  # (B, m)
-        one_hot = torch.nn.functional.one_hot(arm, arms).to(shown.dtype)
-        value = arm_values(view, arm, arms, rng=rng, trend=trend)
-        shown = torch.cat([shown, one_hot], -1)
+        value = standardise(arm_values(view, arm, arms, rng=rng, trend=trend))
+        shown = torch.cat([shown, torch.nn.functional.one_hot(arm, arms).to(shown.dtype)], -1)
+        appeal = value
     else:
-        value = draw_function(view, rng=rng, trend=trend)
-    value = standardise(value).clamp(-6, 6)
-    if adaptive:
-        chosen = choose_rows(value, rng=rng)
+        shown, view = draw_inputs(batch, candidates, features, rng=rng)
+        value = appeal = standardise(draw_function(view, rng=rng, trend=trend))
+        if collected and rng.chance(0.7):
+            other = standardise(draw_function(view, rng=rng, trend=trend))
+            appeal = value - torch.exp(0.7 * rng.normal(batch, 1)) * other
+    value = value.clamp(-6, 6)
+    if collected:
+        chosen = choose_rows(standardise(appeal), asked=asked, rng=rng)
         value = value.gather(1, chosen)
         shown = shown.gather(1, chosen[..., None].expand(-1, -1, features))
     return shown, value
 
 
 def draw_rarities(
-    batch: int, rows: int, features: int, *, rng: DeviceRng, noise: bool, trend: float
+    batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, noise: bool, trend: float
 ) -> tuple[Tensor, Tensor, Reward]:
     """Draw contexts, worth and reward where there is little to be learned.
 
     Rare yes or no, whose chance follows the context, or the arm alone, or nothing. Or noise around a level.
     """
     if rng.chance(0.5) and not noise:
-        shown, value = draw_values(batch, rows, features, rng=rng, trend=trend)
+        shown, value = draw_values(batch, rows, features, asked=asked, rng=rng, trend=trend)
         rate = draw_rates(batch, 1, rng=rng, rare=0.5).clamp(1e-4, 1 - 1e-4)
         effect = 1.5 * rng.uniform(batch, 1) ** 2  # mostly weak
         return shown, value, Share(torch.sigmoid(torch.logit(rate) + effect * value), 1)
@@ -152,19 +172,6 @@ def arm_values(view: Tensor, arm: Tensor, arms: int, *, rng: DeviceRng, trend: f
     share = torch.where(rng.uniform(batch, 1) < 0.5, share.round(), share)
     offset = rng.normal(batch, arms).gather(1, arm) * torch.exp(rng.normal(batch, 1) * 0.7 - 0.7)
     return share * shared + (1 - share) * own + offset
-
-
-def choose_rows(value: Tensor, *, rng: DeviceRng) -> Tensor:
-    """Pick one of two candidates (B, 2n) for each row: the better one ever more often, as a learner would."""
-    batch, candidates = value.shape
-    rows = candidates // 2
-    first, second = value[:, :rows], value[:, rows:]
-    progress = torch.arange(rows, device=value.device) / rows
-    eagerness = rng.uniform(batch, 1)
-    begin = rng.uniform(batch, 1) * 0.5
-    keen = rng.uniform(batch, rows) < eagerness * ((progress - begin) / (1 - begin)).clamp(0, 1) ** 0.5
-    index = torch.arange(rows, device=value.device).expand(batch, -1)
-    return torch.where(keen & (second > first), index + rows, index)
 
 
 def hide_cells(X: Tensor, value: Tensor, *, rng: DeviceRng) -> Tensor:

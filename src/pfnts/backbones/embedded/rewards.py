@@ -38,7 +38,10 @@ def draw_reward(value: Tensor, X: Tensor, *, rng: DeviceRng) -> Reward:
 
 @dataclass(frozen=True)
 class Noisy:
-    """The worth itself, with noise from none to three times the signal, even or not, heavy tailed or not."""
+    """The worth itself, with noise from none to three times the signal, even or not, heavy tailed or not.
+
+    In a third of the tables noise and signal are of one size.
+    """
 
     mean: Tensor
     scale: Tensor
@@ -48,9 +51,9 @@ class Noisy:
     def draw(value: Tensor, X: Tensor, *, heavy: bool, rng: DeviceRng) -> Noisy:
         """Draw the noise's size, (B, n)."""
         batch = len(value)
-        size = torch.exp(rng.uniform(batch, 1) * math.log(300) - math.log(100)) * (
-            rng.uniform(batch, 1) > 0.04
-        )
+        size = torch.exp(rng.uniform(batch, 1) * math.log(300) - math.log(100))
+        much = torch.exp(rng.uniform(batch, 1) * math.log(6) - math.log(3))  # as rewards mostly have it
+        size = torch.where(rng.uniform(batch, 1) < 0.35, much, size) * (rng.uniform(batch, 1) > 0.04)
         driver = standardise(X[..., 0].clamp(-4, 4))
         strength = rng.normal(batch, 1) * 0.6 * (rng.uniform(batch, 1) < 0.25)
         return Noisy(value, size * torch.exp(strength * driver), heavy)
