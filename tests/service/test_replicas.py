@@ -92,9 +92,9 @@ def test_replicas_agree_though_one_is_stopped_and_the_leader_is_killed(database,
         until(lambda: all(len(one.answers) >= 20 for one in traffic))
         stopped.signal(signal.SIGSTOP)
         leader.kill()
-        until(lambda: leads(left), 20)
+        until(lambda: leads(left), 60)
         reached = len(traffic[services.index(left)].answers) + 20
-        until(lambda: len(traffic[services.index(left)].answers) >= reached, 20)
+        until(lambda: len(traffic[services.index(left)].answers) >= reached, 60)
         stopped.signal(signal.SIGCONT)
         reached = len(traffic[services.index(stopped)].answers) + 20
         until(lambda: len(traffic[services.index(stopped)].answers) >= reached, 20)
