@@ -45,7 +45,7 @@ def pretrain(
         float, typer.Option(min=0, help="The largest learning rate; a third of it to go on from --begin.")
     ] = 4e-3,
     compiled: Annotated[
-        bool, typer.Option("--compile/--no-compile", help="Compile on a GPU: two minutes, for long runs.")
+        bool, typer.Option("--compile/--no-compile", help="Compile on a GPU: a minute, for long runs.")
     ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Where the tables come from.")] = 0,
     rows_per_step: Annotated[
@@ -109,7 +109,6 @@ def pretrain(
                 stop_after=math.inf if stop_after is None else stop_after,
                 score=partial(training_scores, device=device, sizes=sizes),
                 report=report,
-                prepared=lambda count: progress.update(bar, description=f"recording steps: shape {count}"),
                 report_every=report_every,
             )
     except KeyboardInterrupt:
