@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Protocol, Self, TypeVar
 
@@ -197,9 +198,18 @@ class CudaGraphs:
                 try:
                     out = work()
                 finally:
-                    graph.capture_end()
+                    self._end(graph)
             now.wait_stream(self._side)
         return graph.replay, out
+
+    def _end(self, graph: torch.cuda.CUDAGraph) -> None:
+        try:
+            graph.capture_end()
+        except RuntimeError:
+            # Where torch leaves a failed recording open, memory that streams share would never be free again.
+            with suppress(RuntimeError, AttributeError):
+                torch._C._cuda_endAllocateToPool(self._device.index, self._pool)
+            raise
 
 
 def room_for(rows: int) -> int:
