@@ -288,6 +288,14 @@ def test_out_that_is_a_file_is_refused_in_a_sentence(command: str, tmp_path: Pat
     assert (tmp_path / "taken").read_text() == "mine"
 
 
+@pytest.mark.parametrize("command", [["keys", "add", "web"], ["keys", "list"], ["service", "check"]])
+def test_store_that_is_a_file_is_refused_in_a_sentence(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    text = pfnts(*command, "--data", tmp_path / "taken", code=2)
+    assert str(tmp_path / "taken") in text
+    assert "Traceback" not in text
+
+
 def test_names_are_printed_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brackets are no markup to us, colons no pictures, and codes for terminals stay where they are."""
     naughty = PolicySpec.of("uniform", colour="[/promo] :smile: \x1b[31mred")

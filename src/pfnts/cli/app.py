@@ -10,23 +10,22 @@ from typing import Annotated
 import typer
 
 from pfnts.cli.calibrate import calibrate
+from pfnts.cli.console import Commands
 from pfnts.cli.demo import demo
 from pfnts.cli.evaluate_backbone import evaluate_backbone
-from pfnts.cli.export import export
 from pfnts.cli.info import info
-from pfnts.cli.keys import keys
 from pfnts.cli.ope import ope
 from pfnts.cli.pretrain import pretrain
 from pfnts.cli.report import report
 from pfnts.cli.reproduce import reproduce
 from pfnts.cli.run import run
 from pfnts.cli.scenarios import scenarios
-from pfnts.cli.serve import serve
-from pfnts.cli.service import service
+from pfnts.cli.service import export, keys, serve, service
 from pfnts.cli.weights import weights
 
 app = typer.Typer(
     name="pfnts",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",

@@ -14,7 +14,7 @@ import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from pfnts.backbones.devices import check_device
-from pfnts.cli.console import plain_errors, say, terminal
+from pfnts.cli.console import say, terminal
 from pfnts.experiments.files import folder_at
 from pfnts.experiments.report.tables import csv_text
 from pfnts.files import write_file
@@ -70,24 +70,23 @@ def pretrain(
     from pfnts.backbones.embedded.weights import export_weights
     from pfnts.experiments.training_scores import SIZES, training_scores
 
-    with plain_errors(ValueError):
-        check_device(device)
-        folder_at(out, name="--out")
-        whole, architecture = settings(layers=layers, tiny=tiny)
-        recipe = replace(
-            whole,
-            seconds=seconds,
-            learning_rate=learning_rate,
-            adam_rate=whole.adam_rate * learning_rate / whole.learning_rate,
-            seed=seed,
-            rows_per_step=rows_per_step or whole.rows_per_step,
+    check_device(device)
+    folder_at(out, name="--out")
+    whole, architecture = settings(layers=layers, tiny=tiny)
+    recipe = replace(
+        whole,
+        seconds=seconds,
+        learning_rate=learning_rate,
+        adam_rate=whole.adam_rate * learning_rate / whole.learning_rate,
+        seed=seed,
+        rows_per_step=rows_per_step or whole.rows_per_step,
+    )
+    sizes = (16, 64) if tiny else SIZES
+    before = so_far(out, architecture)
+    if before["seconds"] >= seconds:
+        raise ValueError(
+            f"--seconds must exceed the {before['seconds']:.0f} s already spent in {out}, got {seconds:g}"
         )
-        sizes = (16, 64) if tiny else SIZES
-        before = so_far(out, architecture)
-        if before["seconds"] >= seconds:
-            raise ValueError(
-                f"--seconds must exceed the {before['seconds']:.0f} s already spent in {out}, got {seconds:g}"
-            )
     if before["step"]:
         say(f"Going on from step {before['step']:,} after {before['seconds']:,.0f} s.")
     columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
@@ -118,8 +117,7 @@ def pretrain(
         raise typer.Exit(130) from None
     after = so_far(out, architecture)
     about = {"steps": str(after["step"]), "seconds": f"{after['seconds']:.0f}", "seed": str(seed)}
-    with plain_errors(ValueError):
-        export_weights(network, out / "weights.safetensors", about=about)
+    export_weights(network, out / "weights.safetensors", about=about)
     write_log(after["log"], out / "log.csv", sizes=sizes)
     megabytes = (out / "weights.safetensors").stat().st_size / 1e6
     say(
