@@ -258,6 +258,7 @@ def test_table_of_ones_own_is_played(tmp_path: Path) -> None:
     )
     text = pfnts("run", *table, "--target", "pet", "--replications", "2", "--out", tmp_path / "runs")
     assert "pets.csv:pet" in text
+    assert "Final regret after 120 rounds" in text
     assert text.count("left out of the contexts: 'name' (an id)\n") == 1
     assert "Warning" not in text
     assert "drop=" not in text

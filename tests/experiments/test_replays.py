@@ -198,9 +198,10 @@ def test_resampled_log_that_says_nothing_of_a_policy_is_paired_with_nothing(smal
     assert difference.replicates.tolist() == [ours - theirs for ours, theirs in ends]
 
 
-def test_level_rewards_are_no_lead(clear: Log) -> None:
-    """Whoever decides, a round pays 0.7; sums of it differ in their last digits."""
-    level = replace(clear.take(np.arange(60)), rewards=np.full(60, 0.7))
+@pytest.mark.parametrize("pay", [0.3, 1 / 3])
+def test_level_rewards_are_no_lead(clear: Log, pay: float) -> None:
+    """Whoever decides, a round pays the same; sums of it differ in their last digits."""
+    level = replace(clear.take(np.arange(60)), rewards=np.full(60, pay))
     specs = plan_replays(level, [TS, UNIFORM], replicates={TS: 3, UNIFORM: 3}, seed=3)
     found = values(level, replayed(level, specs))
     said = " ".join(verdict(level, found))

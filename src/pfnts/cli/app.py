@@ -51,18 +51,10 @@ def start(
         sys.path.append(os.getcwd())
 
 
-app.command()(demo)
-app.command()(run)
-app.command()(report)
-app.command()(reproduce)
-app.command()(ope)
-app.command()(serve)
+for command in (
+    *(demo, run, report, reproduce, ope, serve, export),
+    *(scenarios, calibrate, evaluate_backbone, pretrain, weights, info),
+):
+    app.command()(command)
 app.add_typer(keys, name="keys")
-app.command()(export)
 app.add_typer(service, name="service")
-app.command()(scenarios)
-app.command()(calibrate)
-app.command()(evaluate_backbone)
-app.command()(pretrain)
-app.command()(weights)
-app.command()(info)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from pfnts.experiments import FailedRunsError, FinalRegret, Job, RunStore
+from pfnts.experiments import FailedRunsError, Job, Run, RunStore, summarize
 from pfnts.experiments.report.tables import Table, spread
 
 _WHOLE = 30
@@ -136,14 +136,16 @@ def show(table: Table) -> None:
     terminal.print(shown)
 
 
-def regret_table(rows: Sequence[FinalRegret]) -> Table:
-    """Final regret by scenario and policy."""
+def regret_table(runs: Sequence[Run]) -> Table:
+    """Final regret by scenario and policy, after as many rounds as were played."""
     listed = [
         (row.scenario, row.policy.label, str(row.replications), spread(row.mean, row.standard_error),
          f"{row.seconds:,.1f}")
-        for row in rows
+        for row in summarize(runs)
     ]  # fmt: skip
-    caption = f"Final regret after {rows[0].horizon:,} rounds, mean ± standard error"
+    rounds = [run.result.horizon for run in runs]
+    after = " to ".join(dict.fromkeys(f"{end:,}" for end in (min(rounds), max(rounds))))
+    caption = f"Final regret after {after} rounds, mean ± standard error"
     return Table.of(caption, ("scenario", "policy", "runs", "regret", "seconds a run"), listed, words=2)
 
 

@@ -22,7 +22,7 @@ from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers,
 from pfnts.cli.progress import finish_all
 from pfnts.environments import MissingDatasetError
 from pfnts.events import Label
-from pfnts.experiments import Job, PolicySpec, RunSpec, RunStore, UnknownOptionError, job, plan, summarize
+from pfnts.experiments import Job, PolicySpec, RunSpec, RunStore, UnknownOptionError, job, plan
 from pfnts.experiments.scenarios import table_scenario
 
 
@@ -87,7 +87,7 @@ def run(
     with stoppable(jobs, store):
         runs, failures = finish_all(jobs, store=store, engine=chosen)
     if runs:
-        show(regret_table(summarize(runs)))
+        show(regret_table(runs))
     leave_with_failures(failures)
 
 

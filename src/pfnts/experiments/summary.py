@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pfnts.experiments.outcomes import Outcome, condense
+from pfnts.experiments.outcomes import Outcome, cell_of, condense
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import Run
 
@@ -52,8 +52,7 @@ def summarize_outcomes(outcomes: Iterable[Outcome]) -> list[FinalRegret]:
     """Do the same from runs in short."""
     groups: dict[tuple[str, PolicySpec, int], list[Outcome]] = {}
     for outcome in outcomes:
-        spec = outcome.spec
-        groups.setdefault((spec.scenario, spec.policy, spec.horizon), []).append(outcome)
+        groups.setdefault(cell_of(outcome), []).append(outcome)
     return [
         FinalRegret(
             *group,
