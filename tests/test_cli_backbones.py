@@ -139,8 +139,12 @@ def test_another_network_is_not_mixed_in(tmp_path: Path) -> None:
     pfnts("pretrain", *QUICK, "--stop-after", "1", "--out", tmp_path)
     text = pfnts("pretrain", *QUICK, "--layers", "2", "--out", tmp_path, code=2)
     assert "--out must be another folder" in text
-    (tmp_path / "progress.json").write_text("{")
-    assert "damaged checkpoint" in pfnts("pretrain", *QUICK, "--out", tmp_path, code=2)
+    kept = json.loads((tmp_path / "progress.json").read_text())
+    odd = ([], {"seconds": 1.0, "colour": "red"}, "step", None)
+    damaged = ["{", "[]", *(json.dumps({**kept, "progress": progress}) for progress in odd)]
+    for text in damaged:
+        (tmp_path / "progress.json").write_text(text)
+        assert "damaged checkpoint" in pfnts("pretrain", *QUICK, "--out", tmp_path, code=2)
 
 
 @pytest.mark.usefixtures("clock")

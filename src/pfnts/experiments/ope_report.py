@@ -14,7 +14,7 @@ from pfnts.experiments.charts import Chart, Line, Panel, styles_of
 from pfnts.experiments.replays import ESTIMATORS, PolicyValue
 from pfnts.experiments.report.page import Bars, Block, Part, Text, write_page
 from pfnts.experiments.report.tables import Cell, Table
-from pfnts.ope import Bootstrap, Estimate, Gap, Log, gaps, snips
+from pfnts.ope import Bootstrap, Estimate, Gap, Log, gaps
 
 _POINTS = 200
 _BINS = 40
@@ -63,7 +63,8 @@ def baselines(log: Log) -> list[Valued]:
     """
     estimates = {"what was done": Estimate("mean", log.rewards, np.ones(log.rounds), log.groups)}
     for k in np.unique(log.actions):
-        estimates[f"always {log.arms[k]}"] = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
+        weights = (log.actions == k) / log.propensities
+        estimates[f"always {log.arms[k]}"] = Estimate("snips", weights * log.rewards, weights, log.groups)
     return [Valued(name, each.value, *each.interval(0.95)) for name, each in estimates.items()]
 
 
