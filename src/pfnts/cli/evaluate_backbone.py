@@ -16,6 +16,7 @@ from pfnts.backbones.devices import check_device
 from pfnts.cli.console import say, show, terminal, whole_numbers
 from pfnts.experiments import BackboneScore, score_backbone
 from pfnts.experiments.backbone_scores import KNOWN, SIZES, HeldOut, planned
+from pfnts.experiments.files import folder_at
 from pfnts.experiments.real_tables import TABLES
 from pfnts.experiments.report.tables import Table, csv_text, markdown
 from pfnts.files import write_file
@@ -78,6 +79,8 @@ def evaluate_backbone(
     two cores the embedded backbone takes about an hour for all of it, and a few minutes with --sizes
     16,64,256; tabicl and tabpfn want a GPU.
     """
+    if out is not None:
+        folder_at(out.parent, name="the folder of --out")
     backbone = _loaded(name, device=device, weights=weights)
     scores = _scored_with_bar(
         backbone,

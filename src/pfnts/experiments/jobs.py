@@ -150,7 +150,7 @@ def work(given: Job, progress: Progress, *, elsewhere: bool = False) -> Finished
         device = given.spec.device(given.asked)
         result = given.spec.perform(given.inputs, device=given.asked, progress=progress)
         return Finished(given, result, provenance(device=device))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # somebody's policy may leave Python
         return Failure(given, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
