@@ -399,6 +399,16 @@ def test_benchmarks_go_on_after_a_script_that_fails(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-2:] == ["ran", "failed: benchmarks/a.py"]
 
 
+def test_reader_who_has_seen_enough_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `pfnts calibrate --help | head`."""
+
+    def closed(*arguments: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("pfnts.cli.scenarios.terminal.print", closed)
+    assert pfnts("scenarios", code=1) == ""
+
+
 def test_entry_point_is_the_app() -> None:
     from importlib.metadata import entry_points
 
