@@ -19,7 +19,7 @@ from pfnts.experiments.calibration import (
     coverage_rows,
     plan_coverage,
 )
-from pfnts.experiments.engines import Engine
+from pfnts.experiments.jobs import Engine
 from pfnts.experiments.report.coverage import coverage_table, write_calibration
 
 QUICK_SIZES = tuple(size for size in SIZES if size <= 256)

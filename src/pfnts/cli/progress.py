@@ -12,8 +12,7 @@ from rich.text import Text
 
 from pfnts.cli.console import terminal, visible
 from pfnts.experiments import FailedRunsError, Job, Run, RunStore, run_all
-from pfnts.experiments.engines import Engine
-from pfnts.experiments.jobs import Failure
+from pfnts.experiments.jobs import Engine, Failure
 
 _LINE_EVERY = 30.0
 """Seconds between lines about what is under way, where there is no terminal."""

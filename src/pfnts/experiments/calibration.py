@@ -16,9 +16,8 @@ from pfnts import environments, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
-from pfnts.experiments.engines import Engine
 from pfnts.experiments.heldout_functions import HeldOutDraw
-from pfnts.experiments.jobs import Progress, prepare
+from pfnts.experiments.jobs import Engine, Progress, prepare
 from pfnts.experiments.spec import backbone_name, loaded
 from pfnts.experiments.store import Run, RunStore
 from pfnts.experiments.summary import mean_and_error

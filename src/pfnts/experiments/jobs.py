@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -106,6 +106,20 @@ class Failure:
     """What happened, in a sentence."""
     traceback: str = ""
     """Where, as far as it is known."""
+
+
+Listener = Callable[[Job, int, float], None]
+"""Told which job is under way, its steps done and the number that goes with them; first with 0 steps."""
+Results = Generator[Finished | Failure, None, None]
+"""What becomes of jobs, in the order in which they end; closing it ends what is under way."""
+
+
+class Engine(Protocol):
+    """Something that does jobs, several at a time if it can."""
+
+    def execute(self, jobs: Sequence[Job], *, listener: Listener) -> Results:
+        """Yield what becomes of every job; one that fails stops no other."""
+        ...
 
 
 def job(spec: Spec, *, inputs: Any = None, device: str = "cpu") -> Job:

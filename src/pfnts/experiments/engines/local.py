@@ -14,8 +14,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
-from pfnts.experiments.engines.base import Listener, Results
-from pfnts.experiments.jobs import Failure, Finished, Job, work
+from pfnts.experiments.jobs import Failure, Finished, Job, Listener, Results, work
 from pfnts.experiments.provenance import cores
 from pfnts.experiments.threads import one_thread_children
 
