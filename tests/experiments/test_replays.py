@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from pfnts.cli.console import PlainConsole, show
 from pfnts.cli.ope import counts, identity_of, parse_propensity
 from pfnts.experiments import PolicySpec, Run, RunStore, job, prepare, run_all
 from pfnts.experiments import replays as module
+from pfnts.experiments.jobs import Finished, work
 from pfnts.experiments.ope_report import (
     action_table,
     all_gaps,
@@ -30,7 +32,19 @@ from pfnts.experiments.ope_report import (
     write_report,
 )
 from pfnts.experiments.replays import PolicyValue, ReplaySpec, chosen_identity, plan_replays, values
-from pfnts.ope import Log, Replay, WeightDiagnostics, dr, gaps, replay, simulated_drinkless, snips
+from pfnts.ope import (
+    Log,
+    Replay,
+    Roles,
+    WeightDiagnostics,
+    dr,
+    gaps,
+    log_from_columns,
+    replay,
+    simulated_drinkless,
+    snips,
+)
+from pfnts.ope import log as log_module
 from pfnts.ope.bootstrap import policy_rng, replicate
 from pfnts.policies import make
 
@@ -117,6 +131,20 @@ def test_key_depends_on_everything_that_decides_the_outcome(small: Log) -> None:
     ]
     keys = [job(spec, inputs=small).key for spec in [base, *others]]
     assert len({*keys, job(base, inputs=small.first(11)).key}) == 6
+
+
+def test_log_is_hashed_once_for_all_its_replays_here_and_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"x": [1, 2, 3, 4], "sent": ["a", "b", "a", "b"], "opened": [0, 1, 1, 0]}
+    log = log_from_columns(columns, Roles("sent", "opened", {"a": 0.5, "b": 0.5}))
+    whole, hashed = log_module._identity, []
+    monkeypatch.setattr(log_module, "_identity", lambda value: hashed.append(value) or whole(value))
+    specs = plan_replays(log, [TS, UNIFORM], replicates={TS: 5, UNIFORM: 5}, seed=3)
+    jobs = prepare(specs, inputs=log)
+    assert len(hashed) == 10, "each number once, and each text"
+    travelled = pickle.loads(pickle.dumps(jobs[0]))
+    assert isinstance(work(travelled, lambda *_: None, elsewhere=True), Finished)
+    assert len(hashed) == 10
+    assert log.take([0, 1]).fingerprint() != log.fingerprint()
 
 
 @pytest.fixture
