@@ -77,7 +77,7 @@ def plain_errors(*kinds: type[Exception]) -> Iterator[None]:
     """Print an error of these kinds as one sentence and leave with status 2."""
     try:
         yield
-    except BrokenPipeError:  # whoever read what we print has seen enough
+    except (typer.Exit, BrokenPipeError):  # leaving is no mistake, nor is a reader who has seen enough
         raise
     except kinds as error:
         reason = _of_the_system(error) if isinstance(error, OSError) else str(error)

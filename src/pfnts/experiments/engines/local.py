@@ -45,7 +45,8 @@ class LocalEngine:
 
 def _execute(jobs: Sequence[Job], *, workers: int, listener: Listener) -> Results:
     waiting = deque(jobs)
-    idle: list[_Worker] = []
+    # All at once: sending a large job waits until its process has started.
+    idle = [_Worker() for _ in jobs[:workers]]
     busy: dict[Connection, _Worker] = {}
     try:
         while waiting or busy:
