@@ -258,6 +258,7 @@ def test_table_of_ones_own_is_played(tmp_path: Path) -> None:
     )
     text = pfnts("run", *table, "--target", "pet", "--replications", "2", "--out", tmp_path / "runs")
     assert "pets.csv:pet" in text
+    assert "Final regret after 120 rounds" in text
     assert text.count("left out of the contexts: 'name' (an id)\n") == 1
     assert "Warning" not in text
     assert "drop=" not in text
@@ -286,6 +287,14 @@ def test_out_that_is_a_file_is_refused_in_a_sentence(command: str, tmp_path: Pat
     assert "must be a folder, there is a file at" in text
     assert "Traceback" not in text
     assert (tmp_path / "taken").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", [["keys", "add", "web"], ["keys", "list"], ["service", "check"]])
+def test_store_that_is_a_file_is_refused_in_a_sentence(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("mine")
+    text = pfnts(*command, "--data", tmp_path / "taken", code=2)
+    assert str(tmp_path / "taken") in text
+    assert "Traceback" not in text
 
 
 def test_names_are_printed_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,6 +397,16 @@ def test_benchmarks_go_on_after_a_script_that_fails(tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert done.stdout.splitlines()[-2:] == ["ran", "failed: benchmarks/a.py"]
+
+
+def test_reader_who_has_seen_enough_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `pfnts calibrate --help | head`."""
+
+    def closed(*arguments: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("pfnts.cli.scenarios.terminal.print", closed)
+    assert pfnts("scenarios", code=1) == ""
 
 
 def test_entry_point_is_the_app() -> None:

@@ -94,6 +94,15 @@ def test_mistakes_in_an_evaluation_are_explained(arguments: list[str], message: 
     assert "Traceback" not in text
 
 
+def test_place_that_cannot_be_written_to_is_refused_before_an_hour_of_scoring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pfnts.cli.evaluate_backbone.score_backbone", lambda *a, **k: pytest.fail("scored"))
+    (tmp_path / "taken").write_text("mine")
+    text = pfnts("evaluate-backbone", "linear", "--out", tmp_path / "taken" / "linear", code=2)
+    assert "the folder of --out must be a folder, there is a file at" in text
+
+
 @pytest.mark.parametrize("name", ["tabicl", "tabpfn"])
 def test_weights_and_device_reach_the_pretrained_backbones(name: str, tmp_path: Path) -> None:
     pytest.importorskip(name)
@@ -139,8 +148,12 @@ def test_another_network_is_not_mixed_in(tmp_path: Path) -> None:
     pfnts("pretrain", *QUICK, "--stop-after", "1", "--out", tmp_path)
     text = pfnts("pretrain", *QUICK, "--layers", "2", "--out", tmp_path, code=2)
     assert "--out must be another folder" in text
-    (tmp_path / "progress.json").write_text("{")
-    assert "damaged checkpoint" in pfnts("pretrain", *QUICK, "--out", tmp_path, code=2)
+    kept = json.loads((tmp_path / "progress.json").read_text())
+    odd = ([], {"seconds": 1.0, "colour": "red"}, "step", None)
+    damaged = ["{", "[]", *(json.dumps({**kept, "progress": progress}) for progress in odd)]
+    for text in damaged:
+        (tmp_path / "progress.json").write_text(text)
+        assert "damaged checkpoint" in pfnts("pretrain", *QUICK, "--out", tmp_path, code=2)
 
 
 @pytest.mark.usefixtures("clock")

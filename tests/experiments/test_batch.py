@@ -48,14 +48,15 @@ def test_listener_hears_the_start_and_the_end_of_every_run() -> None:
     assert heard == [(spec, rounds) for spec in SPECS for rounds in (0, 25)]
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
 def test_failure_is_told_at_once_and_raised_when_all_others_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simulate = runner_module.simulate
 
     def breaking(policy: Any, environment: Any, **options: Any) -> Any:
         if environment.name == "friedman":
-            raise ZeroDivisionError("as planned")
+            raise error("as planned")
         return simulate(policy, environment, **options)
 
     monkeypatch.setattr(runner_module, "simulate", breaking)

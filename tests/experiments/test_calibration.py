@@ -24,6 +24,7 @@ from pfnts.experiments.calibration import (
     plan_coverage,
 )
 from pfnts.experiments.heldout_functions import HeldOutDraw
+from pfnts.experiments.report import write_report
 from pfnts.experiments.report.coverage import read_coverage, write_calibration
 from pfnts.posterior import SubCLT, prefix_grid
 
@@ -237,9 +238,13 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     write_calibration(ROWS, tmp_path)
     again = read_coverage(tmp_path / "coverage.csv")
     assert [replace(row, seconds=1.0) for row in again] == ROWS
-    (tmp_path / "coverage.csv").write_text("task,size\nlinear,much\n")
-    with pytest.raises(ValueError, match="must be a table of pfnts calibrate"):
-        read_coverage(tmp_path / "coverage.csv")
+    whole = (tmp_path / "coverage.csv").read_text()
+    header, line = whole.splitlines()[:2]
+    for damaged in ("task,size\nlinear,much\n", header, "", f"{header}\n{line.rpartition(',')[0]}"):
+        (tmp_path / "coverage.csv").write_text(damaged)
+        with pytest.raises(ValueError, match="must be a table of pfnts calibrate"):
+            read_coverage(tmp_path / "coverage.csv")
+        assert "must be a table of pfnts calibrate" in write_report(tmp_path, figures=False).read_text()
 
 
 def test_picture_is_written_the_same_twice(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,10 +18,12 @@ from pfnts.cli.console import PlainConsole, show
 from pfnts.cli.ope import counts, identity_of, parse_propensity
 from pfnts.experiments import PolicySpec, Run, RunStore, job, prepare, run_all
 from pfnts.experiments import replays as module
+from pfnts.experiments.jobs import Finished, work
 from pfnts.experiments.ope_report import (
     action_table,
     all_gaps,
     baselines,
+    lead_table,
     readable,
     value_chart,
     value_table,
@@ -29,7 +32,19 @@ from pfnts.experiments.ope_report import (
     write_report,
 )
 from pfnts.experiments.replays import PolicyValue, ReplaySpec, chosen_identity, plan_replays, values
-from pfnts.ope import Log, WeightDiagnostics, dr, replay, simulated_drinkless, snips
+from pfnts.ope import (
+    Log,
+    Replay,
+    Roles,
+    WeightDiagnostics,
+    dr,
+    gaps,
+    log_from_columns,
+    replay,
+    simulated_drinkless,
+    snips,
+)
+from pfnts.ope import log as log_module
 from pfnts.ope.bootstrap import policy_rng, replicate
 from pfnts.policies import make
 
@@ -118,6 +133,20 @@ def test_key_depends_on_everything_that_decides_the_outcome(small: Log) -> None:
     assert len({*keys, job(base, inputs=small.first(11)).key}) == 6
 
 
+def test_log_is_hashed_once_for_all_its_replays_here_and_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {"x": [1, 2, 3, 4], "sent": ["a", "b", "a", "b"], "opened": [0, 1, 1, 0]}
+    log = log_from_columns(columns, Roles("sent", "opened", {"a": 0.5, "b": 0.5}))
+    whole, hashed = log_module._identity, []
+    monkeypatch.setattr(log_module, "_identity", lambda value: hashed.append(value) or whole(value))
+    specs = plan_replays(log, [TS, UNIFORM], replicates={TS: 5, UNIFORM: 5}, seed=3)
+    jobs = prepare(specs, inputs=log)
+    assert len(hashed) == 10, "each number once, and each text"
+    travelled = pickle.loads(pickle.dumps(jobs[0]))
+    assert isinstance(work(travelled, lambda *_: None, elsewhere=True), Finished)
+    assert len(hashed) == 10
+    assert log.take([0, 1]).fingerprint() != log.fingerprint()
+
+
 @pytest.fixture
 def uneven(small: Log) -> Log:
     """Some people have many rounds, some a few; one of three has most of them."""
@@ -154,6 +183,65 @@ def test_log_of_one_person_is_evaluated_without_a_check(uneven: Log, tmp_path: P
     found = values(one, replayed(one, specs))
     assert np.isnan(found[0].final("dr").value)
     assert "—" in write_report(one, found, tmp_path / "page.html", title="one").read_text()
+
+
+def never(spec: ReplaySpec, log: Log) -> Run:
+    """A replay of a policy that would always have taken the third action."""
+    on = replicate(log, spec.number, seed=spec.seed)
+    propensities = np.tile([0.0, 0.0, 1.0], (on.rounds, 1))
+    return Run(spec, Replay(propensities, np.full(on.rounds, 2), np.zeros(on.rounds, dtype=bool), 0.1))
+
+
+def test_policy_that_would_never_have_done_what_was_done_is_said_to_be_unknown(
+    small: Log, tmp_path: Path
+) -> None:
+    """And the others are evaluated: nothing is lost of what was replayed for them."""
+    log = small.take(np.flatnonzero(small.actions < 2))
+    specs = plan_replays(log, [TS, UNIFORM], replicates={TS: 4, UNIFORM: 4}, seed=3)
+    listed = replayed(log, [spec for spec in specs if spec.policy == TS])
+    found = values(log, [*(never(spec, log) for spec in specs if spec.policy == UNIFORM), *listed])
+    assert np.isnan(found[0].final("snips").value)
+    assert np.isnan(found[0].average("snips").value)
+    assert np.isfinite(found[1].final("snips").interval()).all()
+    text = " ".join(verdict(log, found))
+    assert "Of uniform the log says nothing" in text
+    assert "ts has the highest estimate of the policies" in text
+    assert all_gaps(found, "snips") == []
+    page = write_report(log, found, tmp_path / "page.html", title="never").read_text()
+    assert "nan%" not in page
+    assert "Of uniform the log says nothing" in " ".join(verdict(log, found[:1]))
+
+
+def test_resampled_log_that_says_nothing_of_a_policy_is_paired_with_nothing(small: Log) -> None:
+    specs = plan_replays(small, [TS, UNIFORM], replicates={TS: 3, UNIFORM: 3}, seed=3)
+    without = small.take(np.flatnonzero(small.actions < 2))
+    made = replayed(small, specs)
+    curves = [value.curves["snips"] for value in values(small, made)]
+    (hidden,) = [done for done in made if (done.spec.policy, done.spec.number) == (UNIFORM, 2)]
+    unknown = np.full(without.rounds, np.nan)
+    shown = dict(zip(("ts", "uniform"), ([*curves[0]], [*curves[1]]), strict=True))
+    shown["uniform"][hidden.spec.number] = unknown
+    difference = next(gap.difference for gap in gaps(shown) if (gap.policy, gap.measure) == ("ts", "final"))
+    ends = [(curves[0][number][-1], curves[1][number][-1]) for number in (1, 3)]
+    assert difference.replicates.tolist() == [ours - theirs for ours, theirs in ends]
+
+
+@pytest.mark.parametrize("pay", [0.3, 1 / 3])
+def test_level_rewards_are_no_lead(clear: Log, pay: float) -> None:
+    """Whoever decides, a round pays the same; sums of it differ in their last digits."""
+    level = replace(clear.take(np.arange(60)), rewards=np.full(60, pay))
+    specs = plan_replays(level, [TS, UNIFORM], replicates={TS: 3, UNIFORM: 3}, seed=3)
+    found = values(level, replayed(level, specs))
+    said = " ".join(verdict(level, found))
+    assert "would have earned more" not in said.replace("does not show that it would have earned more", "")
+    assert "would have earned less" not in said
+    assert "Its interval lies above" not in said
+    assert [row[-1].text for row in lead_table(found).rows] == ["open"] * 8
+
+
+def test_numbers_too_large_to_be_summed_have_no_value() -> None:
+    assert readable(np.inf) == "—"
+    assert readable(1.0, -np.inf, np.inf) == "1.000"
 
 
 def test_attention_gets_a_compact_identity(small: Log, five_rows: Log) -> None:

@@ -8,6 +8,8 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from pfnts.experiments import jobs as jobs_module
 from pfnts.experiments import store as store_module
 from pfnts.experiments.outcomes import read_outcomes
 from pfnts.experiments.report import write_report
+from pfnts.experiments.report.contents import regret_table
+from pfnts.experiments.report.sections import organize
 from pfnts.experiments.spec import Option
 from pfnts.files import tidy
 from pfnts.policies import PFNTS, Memory, Traffic
@@ -324,6 +328,38 @@ def test_flipped_bytes_of_a_record_stop_no_report(
         except CorruptRunError:
             assert read_outcomes(store)[1][-1].startswith("Damaged and left out")
         assert read_outcomes(store)[0]
+
+
+ODD = (None, [], {}, ["a"], {"a": 1}, "x", -1, 1.5, True, "<script>")
+
+
+def places(record: Any, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Where something is written in a record, groups of it included."""
+    inner = record.items() if isinstance(record, dict) else ()
+    return [*filter(None, [above]), *(place for key, part in inner for place in places(part, (*above, key)))]
+
+
+def test_records_with_anything_in_any_place_stop_no_report(
+    store: RunStore, done: Job, trajectory: Trajectory
+) -> None:
+    varied = job(replace(SPEC, policy=PolicySpec.of("lin-ts", nu=2.0)))
+    for each in (done, varied, job(replace(SPEC, policy=PolicySpec("lin-ts")))):
+        store.save(each, trajectory)
+    for each in (done, job(replace(SPEC, policy=PolicySpec("lin-ts")))):
+        record = store.folder(each) / "run.json"
+        original = record.read_text()
+        for *above, key in places(json.loads(original)):
+            for value in ODD:
+                about = json.loads(original)
+                reduce(getitem, above, about)[key] = value
+                record.write_text(json.dumps(about))
+                outcomes, _ = read_outcomes(store)
+                assert len(outcomes) >= 2
+                sections = organize(outcomes)
+                for section in sections:
+                    regret_table(section)
+                assert all(isinstance(outcome.machine, str) for outcome in outcomes)
+        record.write_text(original)
 
 
 def test_full_disk_is_said_in_a_sentence(

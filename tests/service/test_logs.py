@@ -190,6 +190,31 @@ def test_the_command_line_exports_checks_and_manages_keys(tmp_path):
     assert run(app, ["serve", "--data", data, "--host", "0.0.0.0"]).exit_code == 2
 
 
+def test_an_export_that_ends_half_way_leaves_the_one_before(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from pfnts.cli import app
+
+    data, out = str(tmp_path / "data"), tmp_path / "my exports" / "shop.csv"
+    with asking({"data": data, "database": None}) as ask:
+        shop(ask)
+        rounds(ask, 5)
+    command = ["export", "shop", "--data", data, "--out", str(out)]
+    done = CliRunner().invoke(app, command)
+    assert shlex.split(done.output.splitlines()[-1])[:3] == ["pfnts", "ope", str(out)]
+    before = out.read_bytes()
+
+    def interrupted(*arguments, **options):
+        yield "decision_id,time\n"
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("pfnts.service.export.csv_lines", interrupted)
+    done = CliRunner().invoke(app, command)
+    assert (done.exit_code, "error: Input/output error" in done.output) == (2, True), done.output
+    assert out.read_bytes() == before
+    assert list(out.parent.iterdir()) == [out]
+
+
 def test_the_check_finds_an_altered_log(tmp_path):
     address = {"data": str(tmp_path), "database": None}
     with asking(address) as ask:

@@ -10,23 +10,22 @@ from typing import Annotated
 import typer
 
 from pfnts.cli.calibrate import calibrate
+from pfnts.cli.console import Commands
 from pfnts.cli.demo import demo
 from pfnts.cli.evaluate_backbone import evaluate_backbone
-from pfnts.cli.export import export
 from pfnts.cli.info import info
-from pfnts.cli.keys import keys
 from pfnts.cli.ope import ope
 from pfnts.cli.pretrain import pretrain
 from pfnts.cli.report import report
 from pfnts.cli.reproduce import reproduce
 from pfnts.cli.run import run
 from pfnts.cli.scenarios import scenarios
-from pfnts.cli.serve import serve
-from pfnts.cli.service import service
+from pfnts.cli.service import export, keys, serve, service
 from pfnts.cli.weights import weights
 
 app = typer.Typer(
     name="pfnts",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -52,18 +51,10 @@ def start(
         sys.path.append(os.getcwd())
 
 
-app.command()(demo)
-app.command()(run)
-app.command()(report)
-app.command()(reproduce)
-app.command()(ope)
-app.command()(serve)
+for command in (
+    *(demo, run, report, reproduce, ope, serve, export),
+    *(scenarios, calibrate, evaluate_backbone, pretrain, weights, info),
+):
+    app.command()(command)
 app.add_typer(keys, name="keys")
-app.command()(export)
 app.add_typer(service, name="service")
-app.command()(scenarios)
-app.command()(calibrate)
-app.command()(evaluate_backbone)
-app.command()(pretrain)
-app.command()(weights)
-app.command()(info)

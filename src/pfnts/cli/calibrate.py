@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pfnts.cli.console import leave_with_failures, plain_errors, say, show, stoppable, whole_numbers
+from pfnts.cli.console import leave_with_failures, say, show, stoppable, whole_numbers
 from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.experiments import RunStore, prepare
@@ -19,7 +19,7 @@ from pfnts.experiments.calibration import (
     coverage_rows,
     plan_coverage,
 )
-from pfnts.experiments.engines import Engine
+from pfnts.experiments.jobs import Engine
 from pfnts.experiments.report.coverage import coverage_table, write_calibration
 
 QUICK_SIZES = tuple(size for size in SIZES if size <= 256)
@@ -58,16 +58,15 @@ def calibrate(
     (shrunk); BART is the reference. On two cores it takes a few minutes, most of them BART's. Finished cells
     are kept in OUT: after Ctrl-C the same command goes on.
     """
-    with plain_errors(ValueError, ImportError, OSError):
-        specs = plan_coverage(
-            backbones=backbone,
-            bart=bart,
-            sizes=whole_numbers(sizes) if sizes else QUICK_SIZES if quick else SIZES,
-            replications=replications or (QUICK_REPLICATIONS if quick else 10),
-            seed=seed,
-        )
-        chosen = chosen_engine(engine, workers=workers, address=address, device=device)
-        store = RunStore(out)
+    specs = plan_coverage(
+        backbones=backbone,
+        bart=bart,
+        sizes=whole_numbers(sizes) if sizes else QUICK_SIZES if quick else SIZES,
+        replications=replications or (QUICK_REPLICATIONS if quick else 10),
+        seed=seed,
+    )
+    chosen = chosen_engine(engine, workers=workers, address=address, device=device)
+    store = RunStore(out)
     rows = cover(specs, store, engine=chosen, device=device)
     show(coverage_table(rows))
     show(coverage_table(rows, "length"))
@@ -78,12 +77,10 @@ def cover(
     specs: Sequence[CoverageSpec], store: RunStore, *, engine: Engine, device: str
 ) -> list[CoverageRow]:
     """Make the cells that are missing, with bars, and write table and picture beside them."""
-    with plain_errors(ValueError, ImportError, OSError):
-        jobs = prepare(specs, device=device)
+    jobs = prepare(specs, device=device)
     with stoppable(jobs, store):
         runs, failures = finish_all(jobs, store=store, engine=engine)
     leave_with_failures(failures)
     rows = coverage_rows(specs, runs)
-    with plain_errors(ImportError, OSError):
-        write_calibration(rows, store.root)
+    write_calibration(rows, store.root)
     return rows

@@ -13,8 +13,9 @@ import typer
 from rich.box import HEAVY_HEAD, SIMPLE_HEAD
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
 
-from pfnts.experiments import CorruptRunError, FailedRunsError, FinalRegret, Job, RunStore
+from pfnts.experiments import FailedRunsError, Job, Run, RunStore, summarize
 from pfnts.experiments.report.tables import Table, spread
 
 _WHOLE = 30
@@ -62,13 +63,23 @@ def whole_numbers(text: str) -> list[int]:
         raise ValueError(f"--sizes must be whole numbers with commas between them, got {text!r}") from None
 
 
+class Commands(TyperGroup):
+    """Commands that answer a mistake with a sentence and status 2, and not with a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call the command that was asked for."""
+        with plain_errors(ValueError, ImportError, OSError):
+            return super().invoke(ctx)
+
+
 @contextmanager
 def plain_errors(*kinds: type[Exception]) -> Iterator[None]:
-    """Print an error of these kinds as one sentence, instead of a traceback, and leave with status 2."""
-    caught: tuple[type[Exception], ...] = (CorruptRunError, *kinds)
+    """Print an error of these kinds as one sentence and leave with status 2."""
     try:
         yield
-    except caught as error:
+    except (typer.Exit, BrokenPipeError):  # leaving is no mistake, nor is a reader who has seen enough
+        raise
+    except kinds as error:
         reason = _of_the_system(error) if isinstance(error, OSError) else str(error)
         errors.print(Text.assemble(("error: ", "bold red"), visible(reason)), soft_wrap=True)
         raise typer.Exit(2) from error
@@ -127,14 +138,16 @@ def show(table: Table) -> None:
     terminal.print(shown)
 
 
-def regret_table(rows: Sequence[FinalRegret]) -> Table:
-    """Final regret by scenario and policy."""
+def regret_table(runs: Sequence[Run]) -> Table:
+    """Final regret by scenario and policy, after as many rounds as were played."""
     listed = [
         (row.scenario, row.policy.label, str(row.replications), spread(row.mean, row.standard_error),
          f"{row.seconds:,.1f}")
-        for row in rows
+        for row in summarize(runs)
     ]  # fmt: skip
-    caption = f"Final regret after {rows[0].horizon:,} rounds, mean ± standard error"
+    rounds = [run.result.horizon for run in runs]
+    after = " to ".join(dict.fromkeys(f"{end:,}" for end in (min(rounds), max(rounds))))
+    caption = f"Final regret after {after} rounds, mean ± standard error"
     return Table.of(caption, ("scenario", "policy", "runs", "regret", "seconds a run"), listed, words=2)
 
 

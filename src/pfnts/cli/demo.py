@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from pfnts.cli.console import plain_errors, say, terminal
+from pfnts.cli.console import say, terminal
 from pfnts.cli.curves import Points, draw
 from pfnts.environments import Scenario, describe
 from pfnts.experiments import Job, PolicySpec, plan, prepare, regret_curves, run_all
@@ -43,27 +43,26 @@ def demo(
     same luck, and the curves show what each has lost so far against always choosing right. The scenario is by
     name the first synthetic one in which the context decides; choose another if you doubt it.
     """
-    with plain_errors(ValueError, ImportError, OSError):
-        say(introduced(describe(scenario), horizon))
-        # PFN-TS last, because it takes longest: there is something to compare with while it runs.
-        contestants = [*map(PolicySpec, RIVALS), PolicySpec.of("pfn-ts", backbone=backbone)]
-        specs = plan(scenarios=[scenario], policies=contestants, horizon=horizon, replications=1, seed=seed)
-        names: dict[Spec, str] = {spec: name(spec.policy) for spec in reversed(specs)}
-        points: dict[str, list[tuple[float, float]]] = {shown: [] for shown in names.values()}
+    say(introduced(describe(scenario), horizon))
+    # PFN-TS last, because it takes longest: there is something to compare with while it runs.
+    contestants = [*map(PolicySpec, RIVALS), PolicySpec.of("pfn-ts", backbone=backbone)]
+    specs = plan(scenarios=[scenario], policies=contestants, horizon=horizon, replications=1, seed=seed)
+    names: dict[Spec, str] = {spec: name(spec.policy) for spec in reversed(specs)}
+    points: dict[str, list[tuple[float, float]]] = {shown: [] for shown in names.values()}
 
-        def hear(job: Job, steps: int, value: float) -> None:
-            if steps:
-                points[names[job.spec]].append((steps, value))
+    def hear(job: Job, steps: int, value: float) -> None:
+        if steps:
+            points[names[job.spec]].append((steps, value))
 
-        # Drawn again and again in a terminal, elsewhere at the end.
-        drawn = partial(growing, points, horizon)
-        with Live(get_renderable=drawn, console=terminal, refresh_per_second=8):
-            runs = list(run_all(prepare(specs), listener=hear))
-        say("\n" + saved({names[run.spec]: run.result.total_regret for run in runs}, horizon))
-        try:
-            say(f"The curves as a picture: {regret_curves(runs, out)}")
-        except ImportError:
-            say('For the curves as a picture: pip install "pfnts[bench]"')
+    # Drawn again and again in a terminal, elsewhere at the end.
+    drawn = partial(growing, points, horizon)
+    with Live(get_renderable=drawn, console=terminal, refresh_per_second=8):
+        runs = list(run_all(prepare(specs), listener=hear))
+    say("\n" + saved({names[run.spec]: run.result.total_regret for run in runs}, horizon))
+    try:
+        say(f"The curves as a picture: {regret_curves(runs, out)}")
+    except ImportError:
+        say('For the curves as a picture: pip install "pfnts[bench]"')
     say(
         "One run on one problem proves little. Another problem: pfnts demo --scenario steps (pfnts scenarios "
         "lists them all). Other luck: pfnts demo --seed 1.\n"

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from pfnts.backbones.devices import check_device
-from pfnts.experiments.engines import Engine, LocalEngine, RayEngine
+from pfnts.experiments.engines import LocalEngine, RayEngine
+from pfnts.experiments.jobs import Engine
 
 Workers = Annotated[
     int | None,

@@ -13,9 +13,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from pfnts import backbones
 from pfnts.backbones import Backbone
 from pfnts.backbones.devices import check_device
-from pfnts.cli.console import plain_errors, say, show, terminal, whole_numbers
+from pfnts.cli.console import say, show, terminal, whole_numbers
 from pfnts.experiments import BackboneScore, score_backbone
 from pfnts.experiments.backbone_scores import KNOWN, SIZES, HeldOut, planned
+from pfnts.experiments.files import folder_at
 from pfnts.experiments.real_tables import TABLES
 from pfnts.experiments.report.tables import Table, csv_text, markdown
 from pfnts.files import write_file
@@ -78,24 +79,24 @@ def evaluate_backbone(
     two cores the embedded backbone takes about an hour for all of it, and a few minutes with --sizes
     16,64,256; tabicl and tabpfn want a GPU.
     """
-    with plain_errors(ValueError, ImportError):
-        backbone = _loaded(name, device=device, weights=weights)
-        scores = _scored_with_bar(
-            backbone,
-            functions=None if functions is None else functions.split(","),
-            sizes=whole_numbers(sizes),
-            draws=draws,
-            seed=seed,
-        )
+    if out is not None:
+        folder_at(out.parent, name="the folder of --out")
+    backbone = _loaded(name, device=device, weights=weights)
+    scores = _scored_with_bar(
+        backbone,
+        functions=None if functions is None else functions.split(","),
+        sizes=whole_numbers(sizes),
+        draws=draws,
+        seed=seed,
+    )
     table = score_table(scores, title=f"{name}, {draws} draws, seed {seed}")
     show(table)
     for note in NOTES:
         say(note, style="dim")
     if out is not None:
-        with plain_errors(OSError):
-            numbers = csv_text(map(vars, scores), [field.name for field in fields(BackboneScore)], digits=6)
-            write_file(out.with_name(f"{out.name}.csv"), numbers)
-            write_file(out.with_name(f"{out.name}.md"), score_markdown(table))
+        numbers = csv_text(map(vars, scores), [field.name for field in fields(BackboneScore)], digits=6)
+        write_file(out.with_name(f"{out.name}.csv"), numbers)
+        write_file(out.with_name(f"{out.name}.md"), score_markdown(table))
         say(f"Written to {out}.csv and {out}.md.")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast, get_args
 import numpy as np
 import typer
 
-from pfnts.cli.console import leave_with_failures, plain_errors, plain_warnings, say, show, stoppable
+from pfnts.cli.console import leave_with_failures, plain_warnings, say, show, stoppable
 from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.cli.run import policy_grid
@@ -79,43 +79,41 @@ def ope(
     the intervals. Finished replays are kept in OUT and never run again. `pfnts ope drinkless` is the paper's
     trial (its file is published at https://osf.io/w3szp); `pfnts ope drinkless-sim` resembles it.
     """
-    with plain_errors(ValueError, ImportError, OSError):
-        if log == "drinkless":
-            rounds = read_drinkless(data)
-        elif log == "drinkless-sim":
-            rounds = simulated_drinkless(rng=np.random.default_rng(seed))
-        else:
-            given = {"action": action, "reward": reward, "propensity": propensity}
-            roles = roles_of(log, given, cluster=cluster, time=time, context=tuple(context or ()) or None)
-            with plain_warnings():
-                rounds = read_log(log, roles).standardized()
-        rounds = rounds if people is None else rounds.first(people)
-        default = PAPER if log == "drinkless" else QUICK
-        specs = policy_grid(policy or default, arms=rounds.arms)
-        planned = plan_replays(
-            rounds,
-            specs,
-            replicates=counts(specs, replicates, fewer or []),
-            identity=identity_of(identity),
-            seed=seed,
-        )
-        chosen = chosen_engine(engine, workers=workers, address=address, device=device)
-        store = RunStore(out)
-        jobs = prepare(planned, inputs=rounds, device=device)
+    if log == "drinkless":
+        rounds = read_drinkless(data)
+    elif log == "drinkless-sim":
+        rounds = simulated_drinkless(rng=np.random.default_rng(seed))
+    else:
+        given = {"action": action, "reward": reward, "propensity": propensity}
+        roles = roles_of(log, given, cluster=cluster, time=time, context=tuple(context or ()) or None)
+        with plain_warnings():
+            rounds = read_log(log, roles).standardized()
+    rounds = rounds if people is None else rounds.first(people)
+    default = PAPER if log == "drinkless" else QUICK
+    specs = policy_grid(policy or default, arms=rounds.arms)
+    planned = plan_replays(
+        rounds,
+        specs,
+        replicates=counts(specs, replicates, fewer or []),
+        identity=identity_of(identity),
+        seed=seed,
+    )
+    chosen = chosen_engine(engine, workers=workers, address=address, device=device)
+    store = RunStore(out)
+    jobs = prepare(planned, inputs=rounds, device=device)
     if any(out.glob("*_*_*.npz")):
         say(f"Note: replays of version 0.1 in {out} are left alone; they do not say what made them.")
     show(action_table(rounds))
     with stoppable(jobs, store):
         done, failures = finish_all(jobs, store=store, engine=chosen)
         leave_with_failures(failures)
-        with plain_errors(ValueError, ImportError, OSError):
-            found = values(rounds, done)
-            show(value_table(found))
-            show(weight_table(found))
-            for sentence in verdict(rounds, found):
-                say(sentence)
-            title = f"Off-policy evaluation: {Path(log).name}"
-            path = write_report(rounds, found, out / "report.html", title=title)
+        found = values(rounds, done)
+        show(value_table(found))
+        show(weight_table(found))
+        for sentence in verdict(rounds, found):
+            say(sentence)
+        title = f"Off-policy evaluation: {Path(log).name}"
+        path = write_report(rounds, found, out / "report.html", title=title)
     say(f"Curves, leads and weights are in {path}.")
 
 

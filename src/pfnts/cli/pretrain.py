@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
 
 from pfnts.backbones.devices import check_device
-from pfnts.cli.console import plain_errors, say, terminal
+from pfnts.cli.console import say, terminal
 from pfnts.experiments.files import folder_at
 from pfnts.experiments.report.tables import csv_text
 from pfnts.files import write_file
 
 if TYPE_CHECKING:
     # At run time the network is imported by the command itself: it brings PyTorch, which takes seconds.
+    from pfnts.backbones.embedded.checkpoints import Progress
     from pfnts.backbones.embedded.model import Architecture
     from pfnts.backbones.embedded.recipe import Recipe
 
@@ -45,7 +47,7 @@ def pretrain(
         float, typer.Option(min=0, help="The largest learning rate; a third of it to go on from --begin.")
     ] = 4e-3,
     compiled: Annotated[
-        bool, typer.Option("--compile/--no-compile", help="Compile on a GPU: a minute, for long runs.")
+        bool, typer.Option("--compile/--no-compile", help="Compile on a GPU: two minutes, for long runs.")
     ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Where the tables come from.")] = 0,
     rows_per_step: Annotated[
@@ -70,33 +72,32 @@ def pretrain(
     from pfnts.backbones.embedded.weights import export_weights
     from pfnts.experiments.training_scores import SIZES, training_scores
 
-    with plain_errors(ValueError):
-        check_device(device)
-        folder_at(out, name="--out")
-        whole, architecture = settings(layers=layers, tiny=tiny)
-        recipe = replace(
-            whole,
-            seconds=seconds,
-            learning_rate=learning_rate,
-            adam_rate=whole.adam_rate * learning_rate / whole.learning_rate,
-            seed=seed,
-            rows_per_step=rows_per_step or whole.rows_per_step,
+    check_device(device)
+    folder_at(out, name="--out")
+    whole, architecture = settings(layers=layers, tiny=tiny)
+    recipe = replace(
+        whole,
+        seconds=seconds,
+        learning_rate=learning_rate,
+        adam_rate=whole.adam_rate * learning_rate / whole.learning_rate,
+        seed=seed,
+        rows_per_step=rows_per_step or whole.rows_per_step,
+    )
+    sizes = (16, 64) if tiny else SIZES
+    before = so_far(out, architecture)
+    if before.seconds >= seconds:
+        raise ValueError(
+            f"--seconds must exceed the {before.seconds:.0f} s already spent in {out}, got {seconds:g}"
         )
-        sizes = (16, 64) if tiny else SIZES
-        before = so_far(out, architecture)
-        if before["seconds"] >= seconds:
-            raise ValueError(
-                f"--seconds must exceed the {before['seconds']:.0f} s already spent in {out}, got {seconds:g}"
-            )
-    if before["step"]:
-        say(f"Going on from step {before['step']:,} after {before['seconds']:,.0f} s.")
+    if before.step:
+        say(f"Going on from step {before.step:,} after {before.seconds:,.0f} s.")
     columns = (SpinnerColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     try:
-        with Progress(*columns, console=terminal, transient=True) as progress:
-            bar = progress.add_task("first steps", total=seconds, completed=int(before["seconds"]))
+        with Bars(*columns, console=terminal, transient=True) as bars:
+            bar = bars.add_task("first steps", total=seconds, completed=int(before.seconds))
 
             def report(row: dict[str, Any]) -> None:
-                progress.update(bar, completed=row["seconds"], description=f"step {row['step']:,}")
+                bars.update(bar, completed=row["seconds"], description=f"step {row['step']:,}")
                 say(in_words(row))
 
             network = train(
@@ -109,20 +110,20 @@ def pretrain(
                 stop_after=math.inf if stop_after is None else stop_after,
                 score=partial(training_scores, device=device, sizes=sizes),
                 report=report,
+                prepared=lambda count: bars.update(bar, description=f"recording steps: shape {count}"),
                 report_every=report_every,
             )
     except KeyboardInterrupt:
         kept = so_far(out, architecture)
-        say(f"Stopped. {kept['step']:,} steps are kept in {out}; the same command goes on.")
+        say(f"Stopped. {kept.step:,} steps are kept in {out}; the same command goes on.")
         raise typer.Exit(130) from None
     after = so_far(out, architecture)
-    about = {"steps": str(after["step"]), "seconds": f"{after['seconds']:.0f}", "seed": str(seed)}
-    with plain_errors(ValueError):
-        export_weights(network, out / "weights.safetensors", about=about)
-    write_log(after["log"], out / "log.csv", sizes=sizes)
+    about = {"steps": str(after.step), "seconds": f"{after.seconds:.0f}", "seed": str(seed)}
+    export_weights(network, out / "weights.safetensors", about=about)
+    write_log(after.log, out / "log.csv", sizes=sizes)
     megabytes = (out / "weights.safetensors").stat().st_size / 1e6
     say(
-        f"{after['step']:,} steps in {after['seconds']:,.0f} s. {out}/weights.safetensors "
+        f"{after.step:,} steps in {after.seconds:,.0f} s. {out}/weights.safetensors "
         f"({megabytes:.1f} MB) and {out}/log.csv are written."
     )
 
@@ -150,21 +151,23 @@ def settings(*, layers: int | None, tiny: bool) -> tuple[Recipe, Architecture]:
     )
 
 
-def so_far(out: Path, architecture: Architecture) -> dict[str, Any]:
+def so_far(out: Path, architecture: Architecture) -> Progress:
     """Steps, seconds and log of the last checkpoint, which must be of the same network."""
+    from pfnts.backbones.embedded.checkpoints import Progress
+
     path = out / "progress.json"
     if not path.exists():
-        return {"step": 0, "seconds": 0.0, "log": []}
+        return Progress()
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        network, progress = kept["architecture"], kept["progress"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        network, progress = kept["architecture"], Progress(**kept["progress"])
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"--out must not hold a damaged checkpoint, {path} is one: {error}; delete it"
         ) from error
     if network != asdict(architecture):
         raise ValueError(f"--out must be another folder: {out} holds a network of other sizes, {network}")
-    return dict(progress)
+    return progress
 
 
 def in_words(row: dict[str, Any]) -> str:

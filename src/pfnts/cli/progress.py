@@ -10,10 +10,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Column
 from rich.text import Text
 
-from pfnts.cli.console import plain_errors, terminal, visible
+from pfnts.cli.console import terminal, visible
 from pfnts.experiments import FailedRunsError, Job, Run, RunStore, run_all
-from pfnts.experiments.engines import Engine, UnusableDeviceError
-from pfnts.experiments.jobs import Failure
+from pfnts.experiments.jobs import Engine, Failure
 
 _LINE_EVERY = 30.0
 """Seconds between lines about what is under way, where there is no terminal."""
@@ -29,7 +28,6 @@ def finish_all(
         terminal.print(f"{nouns}, of which {len(jobs) - len(waiting)} were finished before.")
     display, found, failures = _Display(list(waiting.values())), {}, None
     with (
-        plain_errors(UnusableDeviceError, OSError, ValueError),
         display.bars if terminal.is_terminal else nullcontext(),
         closing(
             run_all(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pfnts.cli.console import plain_errors, say
+from pfnts.cli.console import say
 from pfnts.experiments.report import write_report
 
 
@@ -25,6 +25,5 @@ def report(
     Runs that are missing are shown as missing, and damaged ones are named. The paper's numbers stand beside
     ours in the report of **pfnts reproduce**.
     """
-    with plain_errors(ValueError, ImportError, OSError):
-        page = write_report(runs, out, figures=figures)
+    page = write_report(runs, out, figures=figures)
     say(f"The report is in {page}.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, cover
-from pfnts.cli.console import leave_with_failures, plain_errors, say, stoppable
+from pfnts.cli.console import leave_with_failures, say, stoppable
 from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
 from pfnts.cli.progress import finish_all
 from pfnts.cli.run import obtainable
@@ -73,48 +73,44 @@ def reproduce(
     report to OUT/report: tables, curves, our numbers beside the paper's. Stop it at any time: the same
     command goes on. More replications or policies add to what is there.
     """
-    with plain_errors(ValueError, ImportError, OSError):
-        wanted = reproduction(
-            target, quick=quick, policies=policy or (), replications=replications, slow=slow
+    wanted = reproduction(target, quick=quick, policies=policy or (), replications=replications, slow=slow)
+    chosen = chosen_engine(engine, workers=workers, address=address, device=device)
+    store = RunStore(out or Path("runs/quick" if quick else "runs/paper"))
+    for note in wanted.notes:
+        say(f"Note: {note}", style="yellow")
+    jobs = obtainable(wanted.specs, data=data, device=device)
+    cells = (
+        []
+        if not wanted.coverage
+        else plan_coverage(
+            backbones=_CALIBRATED,
+            bart=True,
+            sizes=QUICK_SIZES if quick else SIZES,
+            replications=QUICK_REPLICATIONS if quick else 10,
+            seed=SEED,
         )
-        chosen = chosen_engine(engine, workers=workers, address=address, device=device)
-        store = RunStore(out or Path("runs/quick" if quick else "runs/paper"))
-        for note in wanted.notes:
-            say(f"Note: {note}", style="yellow")
-        jobs = obtainable(wanted.specs, data=data, device=device)
-        cells = (
-            []
-            if not wanted.coverage
-            else plan_coverage(
-                backbones=_CALIBRATED,
-                bart=True,
-                sizes=QUICK_SIZES if quick else SIZES,
-                replications=QUICK_REPLICATIONS if quick else 10,
-                seed=SEED,
-            )
-        )
-        trial = _trial(data, quick=quick, said=bool(wanted.trial))
-        kept = RunStore(store.root / "drinkless")
-        names = [policy.name for policy in CONTESTANTS]
-        replays = (
-            []
-            if trial is None
-            else prepare(trial_plan(trial, quick=quick, names=names, seed=SEED), inputs=trial, device=device)
-        )
+    )
+    trial = _trial(data, quick=quick, said=bool(wanted.trial))
+    kept = RunStore(store.root / "drinkless")
+    names = [policy.name for policy in CONTESTANTS]
+    replays = (
+        []
+        if trial is None
+        else prepare(trial_plan(trial, quick=quick, names=names, seed=SEED), inputs=trial, device=device)
+    )
     if cells:
         cover(cells, RunStore(store.root / "coverage"), engine=chosen, device="cpu")
     with stoppable(jobs, store):
         _, failures = finish_all(jobs, store=store, engine=chosen)
         asked = [each for each in replays if policy_name(each) in wanted.trial]
         _, lost = finish_all(asked, store=kept, engine=chosen)
-        with plain_errors(ValueError, ImportError, OSError):
-            done = replays_at_hand(replays, kept)  # what is there is shown, whatever was asked for
-            paper = Paper((trial, values(trial, done))) if trial and done else PAPER
-            page = write_report(store.root, figures=figures, beside=paper)
-            say(f"The report is in {page}.")
-            if results is not None:
-                made = write_results(store.root, results, figures=figures, beside=paper)
-                say(f"The results are in {made}.")
+        done = replays_at_hand(replays, kept)  # what is there is shown, whatever was asked for
+        paper = Paper((trial, values(trial, done))) if trial and done else PAPER
+        page = write_report(store.root, figures=figures, beside=paper)
+        say(f"The report is in {page}.")
+        if results is not None:
+            made = write_results(store.root, results, figures=figures, beside=paper)
+            say(f"The results are in {made}.")
     leave_with_failures(failures)
     leave_with_failures(lost)
 

@@ -12,7 +12,6 @@ import typer
 from pfnts import environments
 from pfnts.cli.console import (
     leave_with_failures,
-    plain_errors,
     plain_warnings,
     regret_table,
     say,
@@ -23,7 +22,7 @@ from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers,
 from pfnts.cli.progress import finish_all
 from pfnts.environments import MissingDatasetError
 from pfnts.events import Label
-from pfnts.experiments import Job, PolicySpec, RunSpec, RunStore, UnknownOptionError, job, plan, summarize
+from pfnts.experiments import Job, PolicySpec, RunSpec, RunStore, UnknownOptionError, job, plan
 from pfnts.experiments.scenarios import table_scenario
 
 
@@ -74,7 +73,7 @@ def run(
     contexts and the same luck. A run that fails stops no other; the numbers depend neither on the engine nor
     on the number of workers, only on the device, which may round otherwise.
     """
-    with plain_errors(ValueError, ImportError, OSError), plain_warnings():
+    with plain_warnings():
         specs = plan(
             scenarios=environments.names() if "all" in scenario else scenarios_of(scenario, target),
             policies=policy_grid(policy, backbone=backbone or [], encoding=encoding or []),
@@ -88,7 +87,7 @@ def run(
     with stoppable(jobs, store):
         runs, failures = finish_all(jobs, store=store, engine=chosen)
     if runs:
-        show(regret_table(summarize(runs)))
+        show(regret_table(runs))
     leave_with_failures(failures)
 
 

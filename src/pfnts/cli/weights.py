@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pfnts.cli.console import plain_errors, say, terminal
+from pfnts.cli.console import say, terminal
 
 ELSEWHERE = {
     "embedded": "its weights are in the package",
@@ -25,10 +25,9 @@ def weights(
     """
     from pfnts.backbones import tabpfn_weights
 
-    with plain_errors(ValueError, OSError):
-        if name != "tabpfn":
-            raise ValueError(f"NAME must be tabpfn, got {name!r}: {ELSEWHERE.get(name, 'no such backbone')}")
-        with terminal.status("Fetching the TabPFN v2 weights"):
-            path = tabpfn_weights.fetch()
+    if name != "tabpfn":
+        raise ValueError(f"NAME must be tabpfn, got {name!r}: {ELSEWHERE.get(name, 'no such backbone')}")
+    with terminal.status("Fetching the TabPFN v2 weights"):
+        path = tabpfn_weights.fetch()
     say(tabpfn_weights.NOTICE)
     say(f"The weights are in {path}, their sum is right.")

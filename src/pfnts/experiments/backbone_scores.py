@@ -97,11 +97,12 @@ def score_backbone(
     (True, True)
     """
     for function, size in planned(functions, sizes, draws=draws):
-        measured = []
+        measured, drawn = [], []
         began = time.perf_counter()
         for number in range(draws):
             listener(function, size, number)
-            measured.append(measure(backbone, function, function.draw(size, number=number, seed=seed)))
+            drawn.append(function.draw(size, number=number, seed=seed))
+            measured.append(measure(backbone, function, drawn[-1]))
         seconds = (time.perf_counter() - began) / draws
         scores = {name: mean_and_error([score[name] for score, _ in measured]) for name in measured[0][0]}
         level, shape = drift(*np.stack([means for _, means in measured], axis=1))
@@ -113,7 +114,7 @@ def score_backbone(
             r2_error=scores["r2"][1],
             level_drift=level,
             shape_drift=shape,
-            reference=_reference(function, size, draws, seed),
+            reference=_reference(function, drawn),
             seconds=seconds,
         )
 
@@ -182,12 +183,11 @@ def drift(before: Matrix, after: Matrix) -> tuple[float, float]:
     return float(level), float(shape)
 
 
-def _reference(function: HeldOut, size: int, draws: int, seed: int) -> float | None:
+def _reference(function: HeldOut, drawn: list[HeldOutDraw]) -> float | None:
     if isinstance(function, RealTable):
-        return best_regressor([function.draw(size, number=number, seed=seed) for number in range(draws)])
+        return best_regressor(drawn)
     if not function.name.startswith("linear-10"):
-        return PUBLISHED.get((function.name, size))
+        return PUBLISHED.get((function.name, len(drawn[0].y)))
     # Coefficients and noise as they are drawn; what is known of the intercept costs it next to nothing.
     ridge = LinearBackbone(precision=1.0, noise=1.0, standardize=False)
-    histories = (function.draw(size, number=number, seed=seed) for number in range(draws))
-    return float(np.mean([measure(ridge, function, history)[0]["r2"] for history in histories]))
+    return float(np.mean([measure(ridge, function, draw)[0]["r2"] for draw in drawn]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 
-from pfnts.experiments.engines import Engine, Listener, LocalEngine
-from pfnts.experiments.jobs import Failure, Finished, Job, Spec, job
+from pfnts.experiments.engines import LocalEngine
+from pfnts.experiments.jobs import Engine, Failure, Finished, Job, Listener, Spec, job
 from pfnts.experiments.store import Run, RunStore
 from pfnts.files import tidy
 

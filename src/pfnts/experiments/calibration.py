@@ -16,9 +16,8 @@ from pfnts import environments, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
-from pfnts.experiments.engines import Engine
 from pfnts.experiments.heldout_functions import HeldOutDraw
-from pfnts.experiments.jobs import Progress, prepare
+from pfnts.experiments.jobs import Engine, Progress, prepare
 from pfnts.experiments.spec import backbone_name, loaded
 from pfnts.experiments.store import Run, RunStore
 from pfnts.experiments.summary import mean_and_error
@@ -245,7 +244,20 @@ def coverage_rows(specs: Sequence[CoverageSpec], runs: Iterable[Run]) -> list[Co
     found = {run.spec: run.result for run in runs}
     tasks, models = ([*dict.fromkeys(getattr(spec, name) for spec in specs)] for name in ("task", "model"))
     order = sorted(found, key=lambda spec: (tasks.index(spec.task), spec.size, models.index(spec.model)))
-    return [_row(spec, found[spec], place) for spec in order for place in range(len(spec.variances))]
+    return [
+        CoverageRow(
+            spec.task,
+            spec.model,
+            variance,
+            spec.size,
+            spec.replications,
+            *mean_and_error(found[spec].coverage[:, place].tolist()),
+            *mean_and_error(found[spec].length[:, place].tolist()),
+            seconds=found[spec].seconds / spec.replications,
+        )
+        for spec in order
+        for place, variance in enumerate(spec.variances)
+    ]
 
 
 def draw_history(task: str, size: int, *, number: int, queries: int = QUERIES, seed: int) -> HeldOutDraw:
@@ -291,17 +303,4 @@ def usable(backbone: Backbone) -> tuple[str, ...]:
     """Estimators that a backbone knows enough for."""
     return tuple(
         name for name in ESTIMATORS if backbone.knows_mean_sd or not posterior.load(name).needs_mean_sd
-    )
-
-
-def _row(spec: CoverageSpec, measured: Measured, place: int) -> CoverageRow:
-    return CoverageRow(
-        spec.task,
-        spec.model,
-        spec.variances[place],
-        spec.size,
-        spec.replications,
-        *mean_and_error(measured.coverage[:, place].tolist()),
-        *mean_and_error(measured.length[:, place].tolist()),
-        seconds=measured.seconds / spec.replications,
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -24,3 +27,19 @@ def safe_name(text: str, *, most: int = 60) -> str:
     ('data-my-pets.csv-pet', 60)
     """
     return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII).strip("-.")[:most] or "unnamed"
+
+
+def safe_names(texts: Sequence[str]) -> list[str]:
+    """Do the same for several texts, each with a name of its own, on disks that know no capitals as well.
+
+    Examples
+    --------
+    >>> safe_names(["linear", "my pets.csv:pet", "My pets.csv:pet"])
+    ['linear', 'my-pets.csv-pet-c9a2447a', 'My-pets.csv-pet-86ed0aca']
+    """
+    short = [safe_name(text) for text in texts]
+    alike = Counter(name.lower() for name in short)
+    sums = [hashlib.sha256(text.encode()).hexdigest()[:8] for text in texts]
+    return [
+        name if alike[name.lower()] == 1 else f"{name}-{own}" for name, own in zip(short, sums, strict=True)
+    ]

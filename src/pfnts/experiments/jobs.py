@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -108,6 +108,20 @@ class Failure:
     """Where, as far as it is known."""
 
 
+Listener = Callable[[Job, int, float], None]
+"""Told which job is under way, its steps done and the number that goes with them; first with 0 steps."""
+Results = Generator[Finished | Failure, None, None]
+"""What becomes of jobs, in the order in which they end; closing it ends what is under way."""
+
+
+class Engine(Protocol):
+    """Something that does jobs, several at a time if it can."""
+
+    def execute(self, jobs: Sequence[Job], *, listener: Listener) -> Results:
+        """Yield what becomes of every job; one that fails stops no other."""
+        ...
+
+
 def job(spec: Spec, *, inputs: Any = None, device: str = "cpu") -> Job:
     """Work out what decides the outcome of a spec.
 
@@ -150,7 +164,7 @@ def work(given: Job, progress: Progress, *, elsewhere: bool = False) -> Finished
         device = given.spec.device(given.asked)
         result = given.spec.perform(given.inputs, device=given.asked, progress=progress)
         return Finished(given, result, provenance(device=device))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # somebody's policy may leave Python
         return Failure(given, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 

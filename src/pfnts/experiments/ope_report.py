@@ -14,7 +14,7 @@ from pfnts.experiments.charts import Chart, Line, Panel, styles_of
 from pfnts.experiments.replays import ESTIMATORS, PolicyValue
 from pfnts.experiments.report.page import Bars, Block, Part, Text, write_page
 from pfnts.experiments.report.tables import Cell, Table
-from pfnts.ope import Bootstrap, Estimate, Gap, Log, gaps, snips
+from pfnts.ope import Bootstrap, Estimate, Gap, Log, gaps
 
 _POINTS = 200
 _BINS = 40
@@ -63,7 +63,8 @@ def baselines(log: Log) -> list[Valued]:
     """
     estimates = {"what was done": Estimate("mean", log.rewards, np.ones(log.rounds), log.groups)}
     for k in np.unique(log.actions):
-        estimates[f"always {log.arms[k]}"] = snips(log, np.tile(np.eye(log.n_arms)[k], (log.rounds, 1)))
+        weights = (log.actions == k) / log.propensities
+        estimates[f"always {log.arms[k]}"] = Estimate("snips", weights * log.rewards, weights, log.groups)
     return [Valued(name, each.value, *each.interval(0.95)) for name, each in estimates.items()]
 
 
@@ -82,16 +83,24 @@ def verdict(log: Log, found: Sequence[PolicyValue]) -> list[str]:
             f"{_or(saved)} began with what was learned before: if any of that was learned from this log, "
             "the estimate is too high."
         )
-    first, *others = sorted(at_the_end(found), key=lambda each: -each.value)
+    known = sorted((each for each in at_the_end(found) if not math.isnan(each.value)), key=lambda v: -v.value)
+    if len(known) < len(found):
+        silent = [value.policy.label for value in found if math.isnan(value.final("snips").value)]
+        said.append(f"Of {_or(silent)} the log says nothing: what was done, it would never have done.")
+    if not known:
+        return said
+    first, *others = known
+    # Sums of the same rewards may differ in their last digits, which is no difference.
+    digits = 1e-9 * float(np.abs(log.rewards).max())
     if math.isnan(first.low):
         said.append(
             f"By its estimate {first.name} comes first with {first.words}, but without resampled logs "
             "there are no intervals, so nothing can be concluded; ask for --replicates 30."
         )
         return said
-    if first.low > logged.high:
+    if first.low > logged.high + digits:
         said.append(f"{first.name} would have earned more: {first.words}.")
-    elif first.high < logged.low:
+    elif first.high < logged.low - digits:
         said.append(f"Every policy would have earned less; {first.name} {first.words}.")
     else:
         said.append(
@@ -99,7 +108,7 @@ def verdict(log: Log, found: Sequence[PolicyValue]) -> list[str]:
             "interval overlaps that of what was done: the log does not show that it would have earned more."
         )
     rivals = [*others, *fixed]
-    if level := [each.name for each in rivals if not each.high < first.low]:
+    if level := [each.name for each in rivals if not each.high < first.low - digits]:
         said.append(f"Whether it is better than {_or(level)} cannot be concluded: the intervals overlap.")
     elif rivals:
         said.append("Its interval lies above those of all other policies and of every fixed arm.")
@@ -132,10 +141,9 @@ def value_chart(log: Log, found: Sequence[PolicyValue]) -> Chart:
 
 
 def all_gaps(found: Sequence[PolicyValue], estimator: str) -> list[Gap]:
-    """Leads of every policy over the best of the others; none where there is no such estimate."""
-    if any(math.isnan(value.final(estimator).value) for value in found):
-        return []
-    return gaps({value.policy.label: value.curves[estimator] for value in found})
+    """Leads over the best of the others, of every policy of which there is such an estimate."""
+    known = (value for value in found if not math.isnan(value.final(estimator).value))
+    return gaps({value.policy.label: value.curves[estimator] for value in known})
 
 
 def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike[str], *, title: str) -> Path:
@@ -230,11 +238,11 @@ def readable(value: float, low: float = math.nan, high: float = math.nan, *, sig
     >>> readable(0.123456, 0.1, 0.15), readable(1234.5, 1100.0, 1400.0), readable(math.nan)
     ('0.123 [0.100, 0.150]', '1,234 [1,100, 1,400]', '—')
     """
-    if math.isnan(value):
+    if not math.isfinite(value):
         return "—"
     sign = "+" if signed else ""
     width = high - low
-    if not width > 0:
+    if not 0 < width < math.inf:
         digits = 3 - math.floor(math.log10(abs(value))) if value else 1
         return f"{value:{sign},.{min(max(digits, 0), 9)}f}"
     digits = min(max(1 - math.floor(math.log10(width / 2)), 0), 9)
@@ -245,13 +253,13 @@ def _comparison(log: Log, found: Sequence[PolicyValue]) -> Table:
     """Everybody on one scale."""
     colours = dict(zip(at_the_end(found), _styles(found), strict=True))
     listed = [*baselines(log), *colours]
-    numbers = [x for _, *row in listed for x in row if not math.isnan(x)]
+    numbers = [x for _, *row in listed for x in row if math.isfinite(x)]
     least, scale = min(numbers), 100 / (max(numbers) - min(numbers) or 1.0)
     rows = []
-    for each in sorted(listed, key=lambda each: -each.value):
+    for each in sorted(listed, key=lambda each: (math.isnan(each.value), -each.value)):
         ends = (each.value, each.value) if math.isnan(each.low) else (each.low, each.high)
         low, high, mean, like = ((x - least) * scale for x in (*ends, each.value, float(log.rewards.mean())))
-        bar = Cell(each.words, each.value, span=(low, high, mean, like))
+        bar = Cell(each.words, each.value, span=(low, high, mean, like) if math.isfinite(mean) else None)
         rows.append((Cell(each.name, colour=colours.get(each)), bar))
     notes = ("SNIPS at the end of the log. Red line: what was done.",)
     header = ("who decides", "value of a round, 95 % interval")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from pfnts.experiments.jobs import code_fingerprint
 from pfnts.experiments.simulations import RunSpec
+from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import CorruptRunError, Run, RunStore, read_simulation
 
 _POINTS = 112
@@ -151,14 +153,25 @@ def _newest(outcome: Outcome) -> tuple[bool, str]:
 
 
 def of_the_same_rounds(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Keep, of each replication, the largest group of runs that met the same rounds."""
+    """Keep, of each replication, the largest group of runs that met the same rounds.
+
+    Of a policy on a scenario, moreover, the replications that are as long as most: a mean is over equals.
+    """
     replications: dict[tuple[Any, ...], list[list[Outcome]]] = {}
     for outcome in outcomes:
         spec = outcome.spec
         groups = replications.setdefault((spec.scenario, spec.horizon, spec.replication, spec.seed), [])
-        same = next((group for group in groups if outcome.met_the_rounds_of(group[0])), [])
-        if not same:
-            groups.append(same)
-        same.append(outcome)
+        group = next((group for group in groups if outcome.met_the_rounds_of(group[0])), [])
+        if not group:
+            groups.append(group)
+        group.append(outcome)
     kept = {outcome.spec for groups in replications.values() for outcome in max(groups, key=len)}
-    return [outcome for outcome in outcomes if outcome.spec in kept]
+    same = [outcome for outcome in outcomes if outcome.spec in kept]
+    lengths = Counter((cell_of(outcome), outcome.rounds) for outcome in same).most_common()
+    usual = {cell: rounds for (cell, rounds), _ in reversed(lengths)}
+    return [outcome for outcome in same if outcome.rounds == usual[cell_of(outcome)]]
+
+
+def cell_of(outcome: Outcome) -> tuple[str, PolicySpec, int]:
+    """Scenario, policy and horizon: what replications have in common."""
+    return outcome.spec.scenario, outcome.spec.policy, outcome.spec.horizon

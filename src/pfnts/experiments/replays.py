@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -27,6 +27,7 @@ from pfnts.ope import (
     with_identity,
 )
 from pfnts.ope.bootstrap import policy_rng, replicate
+from pfnts.ope.gaps import MEASURES
 from pfnts.ope.identity import Identity
 from pfnts.ope.log import Matrix, Vector
 
@@ -104,7 +105,8 @@ class PolicyValue:
     identity: Identity
     """How its contexts said whose they were."""
     curves: Mapping[str, tuple[Vector, ...]]
-    """For "snips" and "dr" the value curves (T,): of the log itself, then of the resampled logs."""
+    """For "snips" and "dr" the value curves (T,): of the log itself, then of the resampled logs; all NaN
+    where there is no estimate."""
     weights: Vector
     """(T,) importance weights on the log itself."""
     diagnostics: WeightDiagnostics
@@ -116,19 +118,15 @@ class PolicyValue:
 
     def final(self, estimator: str) -> Bootstrap:
         """Value at the end."""
-        return self._reduced(estimator, lambda curve: float(curve[-1]))
+        return Bootstrap.of(map(MEASURES["final"], self.curves[estimator]))
 
     def average(self, estimator: str) -> Bootstrap:
         """Mean height of the value curve."""
-        return self._reduced(estimator, lambda curve: float(np.nanmean(curve)))
+        return Bootstrap.of(map(MEASURES["area"], self.curves[estimator]))
 
     def at(self, estimator: str, share: float) -> Bootstrap:
         """Value after a share of the rounds."""
-        return self._reduced(estimator, lambda curve: float(curve[max(int(share * len(curve)) - 1, 0)]))
-
-    def _reduced(self, estimator: str, reduce: Callable[[Vector], float]) -> Bootstrap:
-        own, *others = map(reduce, self.curves[estimator])
-        return Bootstrap(own, np.array(others, dtype=np.float64))
+        return Bootstrap.of(curve[max(int(share * len(curve)) - 1, 0)] for curve in self.curves[estimator])
 
 
 def chosen_identity(log: Log, policy: PolicySpec) -> Identity:
@@ -171,8 +169,9 @@ def plan_replays(
 def values(log: Log, replays: Sequence[Run]) -> list[PolicyValue]:
     """Estimate each policy's value from its replays, that of the log itself before those of resampled logs.
 
-    A log of one person has no doubly robust estimate, since nobody is left to predict them by: on the log
-    itself it is NaN, and a resampled log on which everybody is the same person has no part in it.
+    A log of one person has no doubly robust estimate, since nobody is left to predict them by, and one on
+    which a policy would never have done what was done has none by SNIPS. On the log itself it is NaN then,
+    and a resampled log has no part in it.
     """
 
     @cache
@@ -182,27 +181,26 @@ def values(log: Log, replays: Sequence[Run]) -> list[PolicyValue]:
         # One outcome model for all policies; people it has not seen have no use for an identity.
         return on, cross_fitted(on) if len(people) > 1 else None
 
-    own: dict[PolicySpec, Run] = {}
-    curves: dict[PolicySpec, dict[str, list[Vector]]] = {}
+    def curves(done: Run) -> tuple[Vector, Vector]:
+        on, predictions = met(done.spec.number, done.spec.seed)
+        propensities, unknown = done.result.propensities, np.full(on.rounds, np.nan)
+        return (
+            snips(on, propensities).curve if on.probabilities_of(propensities).any() else unknown,
+            unknown if predictions is None else dr(on, propensities, predictions=predictions).curve,
+        )
+
+    groups: dict[PolicySpec, list[Run]] = {}
     for done in replays:
-        spec, propensities = done.spec, done.result.propensities
-        own.setdefault(spec.policy, done)
-        found = curves.setdefault(spec.policy, {name: [] for name in ESTIMATORS})
-        on, predictions = met(spec.number, spec.seed)
-        found["snips"].append(snips(on, propensities).curve)
-        if predictions is not None:
-            found["dr"].append(dr(on, propensities, predictions=predictions).curve)
-        elif spec.number == 0:
-            found["dr"].append(np.full(on.rounds, np.nan))
+        groups.setdefault(done.spec.policy, []).append(done)
     return [
         PolicyValue(
             policy=policy,
-            identity=first.spec.identity,
-            curves={name: tuple(listed) for name, listed in curves[policy].items()},
-            weights=weights(log, first.result.propensities),
-            diagnostics=weight_diagnostics(log, first.result.propensities),
-            matches=first.result.matches,
-            seconds=first.result.seconds,
+            identity=own.spec.identity,
+            curves=dict(zip(ESTIMATORS, zip(*map(curves, (own, *others)), strict=True), strict=True)),
+            weights=weights(log, own.result.propensities),
+            diagnostics=weight_diagnostics(log, own.result.propensities),
+            matches=own.result.matches,
+            seconds=own.result.seconds,
         )
-        for policy, first in own.items()
+        for policy, (own, *others) in groups.items()
     ]

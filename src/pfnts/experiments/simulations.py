@@ -76,6 +76,9 @@ class RunSpec:
     def from_description(cls, description: dict[str, Any]) -> RunSpec:
         """Read back what `describe` wrote; nothing is imported, and the scenario need not be known here."""
         own = {field.name: description[field.name] for field in fields(cls)}
+        for name, kind in {"scenario": str, "horizon": int, "replication": int, "seed": int}.items():
+            if type(own[name]) is not kind:
+                raise ValueError(f"{name} must be of type {kind.__name__}, got {own[name]!r}")
         policy = PolicySpec.of(own["policy"]["name"], **own["policy"]["options"])
         return cls(**{**own, "policy": policy})
 

@@ -163,6 +163,9 @@ def read_record(folder: Path) -> dict[str, Any]:
                 f"a run written in format {found}, where this version reads {' and '.join(_ARRAYS)}"
             )
         float(about["seconds"])
+        groups = (about.get("machine", {}), about["producer"].get("settings", {}))
+        if not all(isinstance(group, dict) for group in groups):
+            raise ValueError(f"machine and settings that name nothing, {groups}")
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise _corrupt(folder, error) from error
     return dict(about)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pfnts.experiments.outcomes import Outcome, condense
+from pfnts.experiments.outcomes import Outcome, cell_of, condense
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import Run
 
@@ -33,8 +33,8 @@ class FinalRegret:
     """Mean wall-clock time of a run."""
 
 
-def summarize(runs: Iterable[Run]) -> list[FinalRegret]:
-    """Average the final regret over replications, in the order of first appearance.
+def summarize(runs: Iterable[Run | Outcome]) -> list[FinalRegret]:
+    """Average the final regret of runs, whole or in short, over replications, in order of first appearance.
 
     Examples
     --------
@@ -45,15 +45,10 @@ def summarize(runs: Iterable[Run]) -> list[FinalRegret]:
     >>> rows[0].replications, 50 < rows[0].mean < 250
     (2, True)
     """
-    return summarize_outcomes(map(condense, runs))
-
-
-def summarize_outcomes(outcomes: Iterable[Outcome]) -> list[FinalRegret]:
-    """Do the same from runs in short."""
     groups: dict[tuple[str, PolicySpec, int], list[Outcome]] = {}
-    for outcome in outcomes:
-        spec = outcome.spec
-        groups.setdefault((spec.scenario, spec.policy, spec.horizon), []).append(outcome)
+    for run in runs:
+        outcome = run if isinstance(run, Outcome) else condense(run)
+        groups.setdefault(cell_of(outcome), []).append(outcome)
     return [
         FinalRegret(
             *group,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,13 @@ class Bootstrap:
     """From the log itself."""
     replicates: NDArray[np.float64]
     """(B,) from resampled logs."""
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Bootstrap:
+        """Take the value of the log itself, then those of resampled logs but for NaN: it is no replicate."""
+        own, *others = values
+        found = np.array(others, dtype=np.float64)
+        return cls(float(own), found[~np.isnan(found)])
 
     @property
     def standard_error(self) -> float:
@@ -77,11 +84,9 @@ def cluster_bootstrap(
     if replicates < 2:
         raise ValueError(f"replicates must be at least 2, got {replicates}")
     own, *others = rng.spawn(replicates + 1)
-    values = []
-    for child in others:
-        for_people, for_policy = child.spawn(2)
-        values.append(statistic(log.resampled(rng=for_people), for_policy))
-    return Bootstrap(float(statistic(log, own)), np.array(values, dtype=np.float64))
+    pairs = (child.spawn(2) for child in others)
+    resampled = [statistic(log.resampled(rng=for_people), for_policy) for for_people, for_policy in pairs]
+    return Bootstrap(float(statistic(log, own)), np.array(resampled, dtype=np.float64))
 
 
 def replicate(log: Log, number: int, *, seed: int) -> Log:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,14 +50,21 @@ def gaps(curves: Mapping[str, Sequence[Vector]]) -> list[Gap]:
     pfn-ts final lin-ts 0.6
     pfn-ts area lin-ts 0.1
     """
-    measures: dict[Measure, dict[str, list[float]]] = {
-        "final": {name: [curve[-1] for curve in listed] for name, listed in curves.items()},
-        "area": {name: [float(np.nanmean(curve)) for curve in listed] for name, listed in curves.items()},
-    }
     made = []
     for policy in curves if len(curves) > 1 else ():
-        for measure, values in measures.items():
-            best = max((name for name in curves if name != policy), key=lambda name: values[name][0])
-            lead, *others = (a - b for a, b in zip(values[policy], values[best], strict=False))
-            made.append(Gap(policy, measure, best, Bootstrap(float(lead), np.array(others, dtype=float))))
+        for measure, height in MEASURES.items():
+            best = max((name for name in curves if name != policy), key=lambda name: height(curves[name][0]))
+            pairs = zip(map(height, curves[policy]), map(height, curves[best]), strict=False)
+            # Sums of the same rewards may differ in their last digits, which is no lead.
+            leads = (0.0 if math.isclose(ours, theirs) else ours - theirs for ours, theirs in pairs)
+            made.append(Gap(policy, measure, best, Bootstrap.of(leads)))
     return made
+
+
+def mean_height(curve: Vector) -> float:
+    """Mean of a value curve (T,) from where it is known; NaN where it never is."""
+    known = curve[~np.isnan(curve)]
+    return float(known.mean()) if len(known) else math.nan
+
+
+MEASURES: dict[Measure, Callable[[Vector], float]] = {"final": lambda c: float(c[-1]), "area": mean_height}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,11 @@ class Log:
 
     def fingerprint(self) -> str:
         """Hash of everything in the log."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        # Worked out once, since every replay is kept under it, and carried to other processes.
         digest = hashlib.sha256(repr((self.features, self.arms)).encode())
         for field in fields(self):
             value = getattr(self, field.name)

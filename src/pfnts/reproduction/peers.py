@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pfnts.experiments import FinalRegret, PolicySpec
+from pfnts.experiments import FinalRegret, PolicySpec, summarize
 from pfnts.experiments.outcomes import Outcome
 from pfnts.experiments.report.sections import Section
 from pfnts.experiments.report.tables import Cell, Row, Table, csv_text, spread
-from pfnts.experiments.summary import summarize_outcomes
 
 PEERS = tuple(
     map(
@@ -60,7 +59,7 @@ def measured(sections: Iterable[Section], horizon: int) -> dict[str, dict[Policy
         shared = set.intersection(*({_replication(each) for each in outcomes} for outcomes in runs.values()))
         if shared and any(policy in PEERS for policy in runs):
             kept = [o for outcomes in runs.values() for o in outcomes if _replication(o) in shared]
-            rows[scenario] = {row.policy: row for row in summarize_outcomes(kept)}
+            rows[scenario] = {row.policy: row for row in summarize(kept)}
     return rows
 
 

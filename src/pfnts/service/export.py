@@ -7,7 +7,7 @@ import io
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from pfnts.contexts import Schema
 from pfnts.service.clock import iso
@@ -85,7 +85,9 @@ def csv_lines(store: Store, state: ExperimentState, *, group: Group = "policy") 
     yield buffer.getvalue()
 
 
-def write_parquet(store: Store, state: ExperimentState, path: Path, *, group: Group = "policy") -> None:
+def write_parquet(
+    store: Store, state: ExperimentState, file: Path | BinaryIO, *, group: Group = "policy"
+) -> None:
     """Write the rows to a Parquet file."""
     try:
         import pandas as pd
@@ -93,7 +95,7 @@ def write_parquet(store: Store, state: ExperimentState, path: Path, *, group: Gr
         raise ImportError(
             'a Parquet file needs pandas and pyarrow; install them with: pip install "pfnts[bench]"'
         ) from error
-    pd.DataFrame(list(rows(store, state, group=group)), columns=columns(state)).to_parquet(path, index=False)
+    pd.DataFrame(list(rows(store, state, group=group)), columns=columns(state)).to_parquet(file, index=False)
 
 
 def _arms(state: ExperimentState) -> list[str]:

@@ -223,6 +223,29 @@ def test_runs_that_met_other_rounds_are_left_out(
     assert {row["policy"] for row in rows(page.parent / "regret.csv")} == {"ts", "uniform", "best fixed arm"}
 
 
+def test_replications_of_unequal_lengths_are_named_and_stop_no_report(
+    tmp_path: Path, make_run: MakeRun, save_runs: SaveRuns
+) -> None:
+    """A table may have been longer when some of its runs were made."""
+    runs = [make_run("linear", "ts", r, 7.0, rounds=30 if r == 1 else 40) for r in range(3)]
+    page = write_report(save_runs(runs, tmp_path / "runs"))
+    assert "other rounds than the runs beside them: 1 run." in page.read_text(encoding="utf-8")
+    assert rows(page.parent / "regret.csv")[0]["replications"] == "2"
+
+
+def test_every_scenario_has_a_figure_of_its_own(
+    tmp_path: Path, make_run: MakeRun, save_runs: SaveRuns
+) -> None:
+    """However long, and however much alike, the places of tables are."""
+    tables = [f"/{'a-long-way/' * 9}{name}.csv:pet" for name in ("cats", "dogs", "Dogs")]
+    runs = [make_run(table, "ts", 0, 7.0) for table in [*tables, "pets.csv:pet"]]
+    figures = write_report(save_runs(runs, tmp_path / "runs")).parent / "figures"
+    assert (figures / "pets.csv-pet.svg").is_file()
+    titles = [path.read_text(encoding="utf-8") for path in figures.glob("a-long-way*.svg")]
+    assert len({path.name.lower() for path in figures.glob("a-long-way*.svg")}) == 3
+    assert all(any(table in text for text in titles) for table in tables)
+
+
 NAUGHTY = (
     r"</script><script>alert(1)</script> [/bold] $\frac{$ {{ 7*7 }} \x1b[31m | a_b" + "\n\u2028second line"
 )

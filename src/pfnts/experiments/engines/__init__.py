@@ -1,7 +1,6 @@
 """Who makes the runs: processes of this machine, many side by side in one of them, or a Ray cluster."""
 
-from pfnts.experiments.engines.base import Engine, Listener, UnusableDeviceError
-from pfnts.experiments.engines.cluster import RayEngine
+from pfnts.experiments.engines.cluster import RayEngine, UnusableDeviceError
 from pfnts.experiments.engines.local import LocalEngine
 
-__all__ = ["Engine", "Listener", "LocalEngine", "RayEngine", "UnusableDeviceError"]
+__all__ = ["LocalEngine", "RayEngine", "UnusableDeviceError"]

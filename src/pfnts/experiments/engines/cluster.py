@@ -15,13 +15,16 @@ from typing import Any
 from uuid import uuid4
 
 from pfnts.dotted import own_modules
-from pfnts.experiments.engines.base import Listener, Results, UnusableDeviceError
-from pfnts.experiments.jobs import Failure, Finished, Job, work
+from pfnts.experiments.jobs import Failure, Finished, Job, Listener, Results, work
 
 _HEARD_EVERY = 0.5
 _TOLD_EVERY = 1.0
 _RETRIES = 2
 """Of a run whose node or process was lost; what Python raises in it is a failure at once."""
+
+
+class UnusableDeviceError(ValueError):
+    """A cluster has not the device that jobs ask for."""
 
 
 class RayEngine:

@@ -14,8 +14,7 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import cast
 
-from pfnts.experiments.engines.base import Listener, Results
-from pfnts.experiments.jobs import Failure, Finished, Job, work
+from pfnts.experiments.jobs import Failure, Finished, Job, Listener, Results, work
 from pfnts.experiments.provenance import cores
 from pfnts.experiments.threads import one_thread_children
 
@@ -46,7 +45,8 @@ class LocalEngine:
 
 def _execute(jobs: Sequence[Job], *, workers: int, listener: Listener) -> Results:
     waiting = deque(jobs)
-    idle: list[_Worker] = []
+    # All at once: sending a large job waits until its process has started.
+    idle = [_Worker() for _ in jobs[:workers]]
     busy: dict[Connection, _Worker] = {}
     try:
         while waiting or busy:

@@ -116,9 +116,13 @@ def read_coverage(path: Path) -> list[CoverageRow]:
     """Read back ``coverage.csv``; the seconds are elsewhere, and NaN here."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return [_row(line) for line in csv.DictReader(file)]
-    except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
+            # A cell that is missing, and not empty, is an error: the line ends early.
+            rows = [_row({name: line[name].strip() for name in _NAMES[:-1]}) for line in csv.DictReader(file)]
+        if not rows:
+            raise ValueError("no rows")
+    except (OSError, KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
         raise ValueError(f"{path} must be a table of pfnts calibrate, got {error!r}") from error
+    return rows
 
 
 def _row(line: dict[str, str]) -> CoverageRow:

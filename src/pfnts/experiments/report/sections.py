@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from pfnts import environments, policies
 from pfnts.experiments.outcomes import Outcome
 from pfnts.experiments.spec import PolicySpec
-from pfnts.experiments.summary import FinalRegret, mean_and_error, summarize_outcomes
+from pfnts.experiments.summary import FinalRegret, mean_and_error, summarize
 
 # Below this share of what a random choice of one arm costs, the best single arm counts as free.
 _FREE = 1e-3
@@ -39,7 +39,7 @@ class Section:
     @cached_property
     def cells(self) -> dict[tuple[str, PolicySpec], FinalRegret]:
         """Mean final regret of each cell that has runs."""
-        return {place: summarize_outcomes(members)[0] for place, members in self.outcomes.items()}
+        return {place: summarize(members)[0] for place, members in self.outcomes.items()}
 
     @property
     def replications(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
-from pfnts.experiments.files import folder_at, safe_name
+from pfnts.experiments.files import folder_at, safe_name, safe_names
 from pfnts.experiments.outcomes import condense, read_outcomes
 from pfnts.experiments.report import tables
 from pfnts.experiments.report.companion import NONE, Companion
@@ -194,10 +194,11 @@ def _write_figures(out: Path, sections: Sequence[Section]) -> None:
             save(page, folder / f"{figure_name(section)}.{suffix}")
         if section.axis:
             continue
-        for panel in chart.panels:
+        names = safe_names([panel.title for panel in chart.panels])
+        for name, panel in zip(names, chart.panels, strict=True):
             alone = figure_of(replace(chart, panels=(panel,)), size=4.0)
             for suffix in ("svg", "pdf"):
-                save(alone, folder / f"{safe_name(panel.title)}.{suffix}")
+                save(alone, folder / f"{name}.{suffix}")
 
 
 def _lead(sections: Sequence[Section]) -> str:
