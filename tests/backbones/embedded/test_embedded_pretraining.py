@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections import Counter
@@ -24,6 +25,7 @@ from pfnts.backbones.embedded.pretraining import pretrain
 from pfnts.backbones.embedded.prior import Tables, draw_tables
 from pfnts.backbones.embedded.recipe import Recipe
 from pfnts.backbones.embedded.regressions import base_predictions_of
+from pfnts.backbones.embedded.steps import compile_parts
 from pfnts.experiments.training_scores import training_scores
 
 TINY = Architecture(cell=16, cell_heads=2, cell_layers=1, readouts=2, heads=2, keys=1, layers=1)
@@ -235,7 +237,19 @@ def test_base_predictions_of_a_minibatch_are_those_of_its_own_tables(
         assert minibatch.again.shape[1] == len(minibatch.X) == 2
 
 
-def test_every_minibatch_has_one_of_the_recipes_shapes() -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_compiled_parts_give_the_same_loss(together: bool) -> None:
+    network = CausalPFN(TINY)
+    compiled = copy.deepcopy(network)
+    compile_parts(compiled, backend="eager")
+    tables = draw_tables(8, 20, 3, asked=5, rng=DeviceRng(1), groups=2)
+    minibatch = Minibatch.of(tables, asked=4, known=8, together=together)
+    identity = DeviceRng(2).normal(8, 3, TINY.identity)
+    one, other = (training_loss(net, minibatch, identity) for net in (network, compiled))
+    torch.testing.assert_close(one, other)
+
+
+def test_every_minibatch_has_one_of_the_shapes_that_are_recorded() -> None:
     recipe = replace(
         RECIPE, lengths=(0, 64, 256), length_weights=(1.0,) * 3, widths=(3, 5), width_weights=(1.0,) * 2
     )

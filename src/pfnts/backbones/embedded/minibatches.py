@@ -85,11 +85,6 @@ class Minibatch:
         """All that is known of its tables."""
         return [self.X, self.y, self.base_predictions, self.mean, self.again]
 
-    def clone(self) -> Minibatch:
-        """The same in memory of its own."""
-        X, y, base_predictions, mean, again = (tensor.clone() for tensor in self.tensors())
-        return Minibatch(X, y, base_predictions, mean, again, self.together)
-
     def used_by(self, stream: torch.cuda.Stream) -> None:
         """Say that a stream will read it, so that its memory is kept until then."""
         for tensor in self.tensors():

@@ -18,7 +18,6 @@ from pfnts.backbones.embedded.minibatches import minibatches
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.muon import Muon
 from pfnts.backbones.embedded.recipe import Recipe
-from pfnts.backbones.embedded.recorded import CudaGraphs
 from pfnts.backbones.embedded.steps import GraphSteps, Steps
 
 
@@ -33,12 +32,14 @@ def pretrain(
     stop_after: float = math.inf,
     score: Callable[[CausalPFN], dict[str, list[float]]] = lambda _: {},
     report: Callable[[dict[str, Any]], None] = lambda _: None,
+    prepared: Callable[[int], None] = lambda _: None,
     report_every: float = 60.0,
 ) -> CausalPFN:
     """Train for the recipe's time or for ``stop_after`` seconds, from what is in ``out`` on.
 
     Where ``out`` holds nothing yet, training begins from random weights, or from those in the file ``begin``.
-    On a GPU the network is ``compiled``, which takes a minute, not counted as time, and pays in long runs.
+    On a GPU the network is ``compiled``, which takes two minutes and pays in long runs, and steps for every
+    shape of a minibatch are recorded; ``prepared`` is told how many are. None of this counts as time.
     Every ``report_every`` seconds the network is scored, a checkpoint written and a row of the log reported.
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -52,10 +53,8 @@ def pretrain(
         step = Steps(network, optimisers)
     else:
         set_rates(optimisers, recipe, 0.0)
-        step = GraphSteps(
-            network, optimisers, compiled=compiled, record=CudaGraphs(network.cells.missing.device)
-        )
-        step.prepare(rng=DeviceRng(recipe.seed, device=device))
+        step = GraphSteps(network, optimisers, compiled=compiled)
+        step.record(recipe.shapes(), rng=DeviceRng(recipe.seed, device=device), report=prepared)
     progress = load_checkpoint(out, network, optimisers)
     rng = DeviceRng(recipe.seed + progress.step, device=device)
     for_columns = DeviceRng(recipe.seed + progress.step + 1, device=device)

@@ -1,18 +1,17 @@
 """Steps of training: gradients of a minibatch's loss, then an update of the weights.
 
 A step is some two thousand small kernels. On a GPU it takes longer to launch them one by one than to compute
-them, so when a minibatch of a new shape comes they are recorded as a CUDA graph, and launched together from
-then on.
+them, so for every shape of a minibatch they are recorded once as a CUDA graph and launched together.
 """
 
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MethodType
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,11 +21,8 @@ from pfnts.backbones.embedded.loss import training_loss
 from pfnts.backbones.embedded.minibatches import Minibatch
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.recipe import Shape
-from pfnts.backbones.embedded.recorded import Record
 
-EXAMPLE = Shape(batch=40, rows=1200, features=11, asked=300, together=False)
-"""What the network is compiled on: as large as most minibatches. No two of its sizes agree, and none with one
-of the network's: sizes that agree by chance are taken to agree always, and others are compiled anew."""
+T = TypeVar("T")
 
 
 class Steps:
@@ -65,25 +61,18 @@ class Steps:
 
 
 class GraphSteps(Steps):
-    """The same on a GPU: gradients of a bfloat16 copy, by graphs that are recorded as shapes come.
+    """The same on a GPU: gradients of a bfloat16 copy, by recorded graphs where there is one for the shape.
 
     Parameters
     ----------
     network, optimisers
-        As for `Steps`; on a GPU, learning rates are tensors.
+        As for `Steps`; learning rates are tensors.
     compiled
-        Whether what is done between attentions is fused: a minute at first, for long runs.
-    record
-        How to record.
+        Whether what is done between attentions is fused: minutes at first, for long runs.
     """
 
     def __init__(
-        self,
-        network: CausalPFN,
-        optimisers: Sequence[torch.optim.Optimizer],
-        *,
-        compiled: bool,
-        record: Record,
+        self, network: CausalPFN, optimisers: Sequence[torch.optim.Optimizer], *, compiled: bool
     ) -> None:
         super().__init__(network, optimisers)
         torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass fails on torch 2.11 with an H200
@@ -93,20 +82,23 @@ class GraphSteps(Steps):
                 p.grad = torch.zeros_like(p)
         if compiled:
             compile_parts(self._working)
-        self._record, self._works = record, True
+        self._side = torch.cuda.Stream()
+        self._pool = torch.cuda.graph_pool_handle()  # one at a time: they may share their memory
         self._of_shape: dict[Shape, RecordedGradients] = {}
-        self._recorded_update: Callable[[], None] | None = None
-        self._loss = torch.zeros((), device=network.cells.missing.device)
-        self._begun = False
         self._before: torch.cuda.Event | None = None
+        self._recorded_update: torch.cuda.CUDAGraph | None = None
 
-    def prepare(self, *, rng: DeviceRng) -> None:
-        """Compile, and record a first step and the update; weights stay as they are.
+    def record(self, shapes: Iterable[Shape], *, rng: DeviceRng, report: Callable[[int], None]) -> None:
+        """Record the gradients of minibatches of some shapes, and the update; weights stay as they are.
 
         The optimisers must be fresh, with learning rates of zero.
         """
-        minibatch = Minibatch.noise(EXAMPLE, rng=rng)
-        self._try(minibatch, self.identity(minibatch, rng))
+        for done, shape in enumerate(shapes):
+            minibatch = Minibatch.noise(shape, rng=rng)
+            identity = self.identity(minibatch, rng)
+            graph, loss = self._record(partial(self._gradients, minibatch, identity))
+            self._of_shape[shape] = RecordedGradients(minibatch, identity, graph, loss)
+            report(done + 1)
         torch._foreach_zero_(_gradients_of(self._working))
         self._recorded_update, _ = self._record(self._update)
         for optimiser in self.optimisers:
@@ -116,47 +108,30 @@ class GraphSteps(Steps):
 
     def __call__(self, minibatch: Minibatch, rng: DeviceRng) -> Tensor:
         """Take a step; return the loss before it."""
-        self._keep_pace()
+        if self._before is None:
+            self._take_weights()  # they may have been loaded since
+        else:
+            self._before.synchronize()  # no more than a step ahead of the card
+        self._before = torch.cuda.Event()
         identity = self.identity(minibatch, rng)
-        if recorded := self._of_shape.get(minibatch.shape):
-            recorded(minibatch, identity)
-        elif not self._works or not self._try(minibatch, identity):
-            self._gradients(minibatch, identity)
+        recorded = self._of_shape.get(minibatch.shape)
+        self._before.record()
+        loss = self._gradients(minibatch, identity) if recorded is None else recorded(minibatch, identity)
         self.update()
-        return self._loss.clone()
+        return loss.clone()
 
     def update(self) -> None:
         """Move the weights by their gradients, and the copy's with them."""
-        (self._recorded_update or self._update)()
+        if self._recorded_update is None:
+            self._update()
+        else:
+            self._recorded_update.replay()
 
-    def _keep_pace(self) -> None:
-        """Stay no more than a step ahead of the card."""
-        if not self._begun:
-            self._take_weights()  # they may have been loaded since
-            self._begun = True
-        if self._before is not None:
-            self._before.synchronize()
-        if self._loss.is_cuda:
-            self._before = torch.cuda.Event()
-            self._before.record()
-
-    def _try(self, minibatch: Minibatch, identity: Tensor) -> bool:
-        """Compute the gradients and record how; what fails once is not tried again."""
-        own, own_identity = minibatch.clone(), identity.clone()
-        try:
-            replay, _ = self._record(partial(self._gradients, own, own_identity))
-        except RuntimeError as error:
-            self._works = False
-            warnings.warn(f"a step could not be recorded, which is slower: {error}", stacklevel=3)
-            return False
-        self._of_shape[minibatch.shape] = RecordedGradients(own, own_identity, replay)
-        return True
-
-    def _gradients(self, minibatch: Minibatch, identity: Tensor) -> None:
+    def _gradients(self, minibatch: Minibatch, identity: Tensor) -> Tensor:
         torch._foreach_zero_(_gradients_of(self._working))
         loss = training_loss(self._working, minibatch, identity)
         loss.backward()
-        self._loss.copy_(loss.detach())
+        return loss.detach()
 
     def _update(self) -> None:
         torch._foreach_copy_(_gradients_of(self.network), _gradients_of(self._working))
@@ -168,6 +143,20 @@ class GraphSteps(Steps):
         with torch.no_grad():
             torch._foreach_copy_(list(self._working.parameters()), list(self.network.parameters()))
 
+    def _record(self, work: Callable[[], T]) -> tuple[torch.cuda.CUDAGraph, T]:
+        graph = torch.cuda.CUDAGraph()
+        self._side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._side):
+            work()  # once before, so that nothing is set up while recording
+            self._side.synchronize()
+            graph.capture_begin(pool=self._pool)
+            try:
+                out = work()
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream().wait_stream(self._side)
+        return graph, out
+
 
 @dataclass(frozen=True)
 class RecordedGradients:
@@ -176,12 +165,15 @@ class RecordedGradients:
     minibatch: Minibatch
     """Where the graph reads."""
     identity: Tensor
-    replay: Callable[[], None]
+    graph: torch.cuda.CUDAGraph
+    loss: Tensor
+    """Where it writes."""
 
-    def __call__(self, minibatch: Minibatch, identity: Tensor) -> None:
-        """Compute the gradients and the loss."""
+    def __call__(self, minibatch: Minibatch, identity: Tensor) -> Tensor:
+        """Compute the gradients, and return the loss."""
         torch._foreach_copy_([*self.minibatch.tensors(), self.identity], [*minibatch.tensors(), identity])
-        self.replay()
+        self.graph.replay()
+        return self.loss
 
 
 def _gradients_of(network: nn.Module) -> list[Tensor]:
