@@ -62,6 +62,31 @@ def places(X, arms, rng):
     return np.eye(arms)[owner[nearest]]
 
 
+def jumps(X, arms, rng):
+    """One tree of depth three for each arm: an arm is best in a few corners, and few rows show where."""
+    means = np.zeros((len(X), arms))
+    for k in range(arms):
+        node = np.zeros(len(X), dtype=int)
+        for level in range(3):
+            columns, cuts = rng.integers(X.shape[1], size=2**level), rng.uniform(0.3, 0.7, 2**level)
+            node = 2 * node + (X[np.arange(len(X)), columns[node]] > cuts[node])
+        means[:, k] = rng.normal(0, 1.5, 8)[node]
+    return means
+
+
+def rare(X, arms, rng):
+    """Classes as a bandit, half of the contexts of the first and ever fewer of the others."""
+    scores = X @ rng.normal(size=(X.shape[1], 8)) @ rng.normal(size=8) + np.sin(6 * X[:, 0] * X[:, 1])
+    shares = np.cumsum(0.5 ** np.arange(1, arms))
+    return np.eye(arms)[np.searchsorted(np.quantile(scores, shares), scores)]
+
+
+def ahead(X, arms, rng):
+    """A shared curve; the last arm is ahead everywhere, by more where two features meet."""
+    shared = np.cos(X @ rng.normal(0, 2.0, (X.shape[1], 3))).sum(axis=1)
+    return shared[:, None] + np.eye(arms)[-1] * (2 * X[:, :1] * X[:, 1:2] + 0.2)
+
+
 def conversions(X, arms, rng):
     """Rates of about three in a hundred that depend on the context."""
     effects = X @ rng.normal(0, 1.0, (X.shape[1], arms))
@@ -77,6 +102,9 @@ FAMILIES = {  # function, features, arms, noise; None for yes and no
     "places-3-4": (places, 3, 4, 0.0),
     "places-6-3": (places, 6, 3, 0.0),
     "conversions-6-5": (conversions, 6, 5, None),
+    "jumps-8-4": (jumps, 8, 4, 0.7),
+    "rare-4-6": (rare, 4, 6, 0.0),
+    "ahead-5-2": (ahead, 5, 2, 0.5),
 }
 
 
@@ -87,7 +115,8 @@ def draw(family: str, *, rounds: int, seed: int) -> Environment:
     )
     contexts = for_contexts.uniform(size=(rounds, features))
     means = function(contexts, arms, for_function)
-    if noise:  # arms that are best on average would leave little for the context to decide
+    if noise and function is not ahead:
+        # Arms that are best on average would leave little for the context to decide.
         means = means - 0.8 * means.mean(axis=0)
     if noise is None:
         rewards = (for_noise.uniform(size=(rounds, 1)) < means).astype(float)

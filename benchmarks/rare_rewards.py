@@ -2,8 +2,9 @@
 
     python benchmarks/rare_rewards.py [--seeds 20] [--rounds 4000] [--counts-only]
 
-First the chance that the first of two arms is best, from counts alone, beside the exact Beta-Bernoulli answer
-with even priors. Then the regret of PFN-TS in a shop with five offers whose effects depend on the visitor,
+First the chance that the first of two arms is best, from counts alone, beside the exact Beta-Bernoulli
+answers with even priors and with Jeffreys's: where counts are small these differ by more than 0.2, so that no
+answer is near to both. Then the regret of PFN-TS in a shop with five offers whose effects depend on the visitor,
 beside Beta-Bernoulli Thompson sampling, LinTS and picking at random, all on the same visitors.
 """
 
@@ -31,8 +32,9 @@ COUNTS = [  # successes and trials of the first arm, and of the second
 ]
 
 
-def exact(first: tuple[int, int], second: tuple[int, int]) -> float:
-    a, b = (stats.beta(1 + yes, 1 + n - yes) for yes, n in (first, second))
+def exact(first: tuple[int, int], second: tuple[int, int], *, prior: float = 1.0) -> float:
+    """The chance if both rates come from Beta(prior, prior)."""
+    a, b = (stats.beta(prior + yes, prior + n - yes) for yes, n in (first, second))
     return float(
         integrate.quad(lambda p: a.pdf(p) * b.cdf(p), 0, 1, limit=200, points=[a.mean(), b.mean()])[0]
     )
@@ -84,11 +86,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4000)
     parser.add_argument("--counts-only", action="store_true")
     chosen = parser.parse_args()
-    print("first arm    second arm    P(first is best): PFN-TS   Beta-Bernoulli")
+    print("first arm    second arm    P(first is best): PFN-TS   even priors   Jeffreys's")
     for first, second in COUNTS:
-        ours, theirs = said(first, second, seeds=4), exact(first, second)
+        ours = said(first, second, seeds=4)
+        theirs = "    ".join(f"{exact(first, second, prior=prior):.2f}" for prior in (1.0, 0.5))
         pair = "    ".join(f"{yes:3d} of {n:4d}" for yes, n in (first, second))
-        print(f"{pair}       {ours:.2f}    {theirs:.2f}", flush=True)
+        print(f"{pair}       {ours:.2f}    {theirs}", flush=True)
     if chosen.counts_only:
         return
     rows = []
