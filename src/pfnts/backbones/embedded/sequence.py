@@ -19,8 +19,9 @@ from pfnts.backbones.embedded.model import CausalPFN
 
 LARGEST_BASIS = 2048
 """From here on the scale is known."""
-KEPT_FOR = 16
-"""A cache is dropped when so many questions did not need it."""
+KEPT_FOR = 96
+"""A cache is dropped when so many questions did not need it: forecasts that rest on fewer rows wait for up to
+64 rows before they are scored, and to make their cache anew takes a second."""
 
 
 class EmbeddedSequence(PredictiveSequence):
