@@ -141,7 +141,7 @@ def test_refresh_points_follow_the_definition(
     for i, (x, arm, reward) in enumerate(zip(history.contexts, arms, history.rewards, strict=True)):
         if i % 17 == 0:
             # How long answers last is known in advance.
-            lasting = grown.unchanged(np.array(arms[i:]))
+            lasting = grown.lasting().unchanged(np.array(arms[i:]))
             before = [grown.version(k) for k in range(3)] if i > 20 else []
             until = i + lasting
         growing.fold(Observed(x.tolist(), int(arm), float(reward)))
@@ -169,9 +169,9 @@ def test_where_arms_share_a_sequence_the_next_refresh_is_known(rng: Generator) -
         growing.fold(Observed(x.tolist(), arm, float(reward)))
         grown.advance(growing)
         assert (grown.answering[0].version > before) == (expected == 1)
-        expected = grown.likely_rounds()
-        assert grown.lasts(1000) == expected
-        assert grown.lasts(2) == min(2, expected)
+        expected = grown.lasting().likely_rounds()
+        assert grown.lasting().rows(1000) == expected
+        assert grown.lasting().rows(2) == min(2, expected)
 
 
 def test_rounds_until_an_arm_is_refreshed_are_guessed_by_its_share() -> None:
@@ -180,7 +180,7 @@ def test_rounds_until_an_arm_is_refreshed_are_guessed_by_its_share() -> None:
         growing.fold(Observed([0.1, 0.2], int(i % 3 == 2), float(i)))
         grown.advance(growing)
     assert [model.due for model in grown.answering] == [424, 212, 3]
-    assert grown.likely_rounds() == 636  # times 2 / 3, or 1 / 3
+    assert grown.lasting().likely_rounds() == 636  # times 2 / 3, or 1 / 3
 
 
 @pytest.mark.parametrize("layout", ["disjoint", "joint", "block", "adaptive", "threshold"])

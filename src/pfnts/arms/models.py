@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pfnts.arms.changes import ALL_SCORED, EVERY, Change, ChangeWatch
 from pfnts.arms.forecasts import Forecast, scored
 from pfnts.arms.interactions import Interactions, Scaling
+from pfnts.arms.lasting import Lasting
 from pfnts.arms.memory import MEMORY, Memory
 from pfnts.arms.schedule import FIRST_POSTERIOR, last_refresh
 from pfnts.arms.selectors import LayoutSelector
@@ -28,8 +29,6 @@ Version: TypeAlias = tuple[str, int, int]
 """Layout, rows and restarts: while an arm's version stays the same, so does its posterior."""
 
 _SCORED_AT_ONCE = 64
-_FEWEST_ROUNDS = 64
-"""Rounds for which it is worth asking about all arms, even if one is likely to be refreshed before."""
 _EARLY = (1, 2, 4)
 """Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``;
 where an arm has its own, when it has ``warmup`` rows: it is warm then."""
@@ -155,34 +154,12 @@ class ArmModels:
         held = self.answering[arm].held[arm]
         return min(held, self._pulled[arm]) if self._since else held
 
-    def lasts(self, most: int) -> int:
-        """Rows, ``most`` or fewer, after which posteriors may change whatever the rows are."""
-        times = [self.size + most, *self._switches[:1], *([] if self._cut is None else [self._cut])]
-        if self.layout.shared:
-            times.append(self.size + self.answering[0].due)
-        if self._watch is not None:
-            times.append(self.size + EVERY - self.size % EVERY)
-        return min(times) - self.size
-
-    def likely_rounds(self) -> int:
-        """Rounds until the next refresh: where arms have their own sequences, if each is pulled as so far."""
-        if self.layout.shared:
-            return self.answering[0].due
-        rows = sum(model.size for model in self.answering)
-        rounds = [model.due * rows // model.size for model in self.answering if model.size]
-        return max(_FEWEST_ROUNDS, min(rounds, default=0))
-
-    def unchanged(self, arms: NDArray[np.int64]) -> int:
-        """Count how many rows of these arms (m,), in this order, leave every posterior as it is."""
-        first = min(len(arms), self.lasts(len(arms) + 1) - 1)
-        if self.layout.shared:
-            return min(first, self.answering[0].first_refresh(arms))
-        for arm in np.unique(arms).tolist():
-            places = np.flatnonzero(arms == arm)
-            refresh = self.answering[arm].first_refresh(arms[places])
-            if refresh < len(places):
-                first = min(first, int(places[refresh]))
-        return first
+    def lasting(self) -> Lasting:
+        """For how many rows posteriors stay as they are."""
+        times = [*self._switches[:1], *([] if self._cut is None else [self._cut])]
+        looks = [] if self._watch is None else [EVERY - self.size % EVERY]
+        within = [*(time - self.size for time in times), *looks]
+        return Lasting(self.answering, self.layout.shared, within)
 
     def posteriors(
         self, X: Array, arms: ActionSet, estimator: Estimator, *, shortlist: _Numbers | None = None

@@ -241,11 +241,11 @@ class PFNTS(Policy):
         return np.full(len(arms), models.answering[0].version < models.pooled_warmup)
 
     def _lasts(self, most: int) -> int:
-        return self._models.lasts(most)
+        return self._models.lasting().rows(most)
 
     def _unchanged(self, arms: NDArray[np.int64]) -> int:
         # With a range, every row counts at once.
-        return self._models.unchanged(arms) if self._rewards.range is None else 0
+        return self._models.lasting().unchanged(arms) if self._rewards.range is None else 0
 
     # What can be asked of it.
 
@@ -347,7 +347,8 @@ def announced_posteriors(
     def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
         return models.posteriors(X, arms.take([places[arm] for arm in stale]), estimator)
 
-    found = cache.find(X, versions, ask, lambda column, rows: column.take(rows), ahead=models.likely_rounds())
+    ahead = models.lasting().likely_rounds()
+    found = cache.find(X, versions, ask, lambda column, rows: column.take(rows), ahead=ahead)
     return list(found.values())
 
 
