@@ -13,7 +13,7 @@ from numpy.random import Generator
 from pfnts.backbones import LinearBackbone, Question
 from pfnts.backbones.embedded import EmbeddedBackbone, asking, growth
 from pfnts.backbones.embedded.asking import answer
-from pfnts.backbones.embedded.cache import GIVES_UP_LAST_BIT
+from pfnts.backbones.embedded.cache import Cache
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
@@ -164,7 +164,7 @@ def test_histories_and_tails_that_pass_as_one_tensor_say_the_same_up_to_rounding
     alone = said()
     monkeypatch.setitem(growth.CELLS_AT_ONCE, "cpu", cells)
     monkeypatch.setitem(asking.FEW_QUERIES, "cpu", 4096)
-    monkeypatch.setitem(GIVES_UP_LAST_BIT, "cpu", True)  # as on a card
+    monkeypatch.setattr(Cache, "gives_up_last_bit", True)  # as on a card
     for one, other in zip(alone, said(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
@@ -183,66 +183,6 @@ def test_prefixes_asked_in_any_order_are_ready_together_as_on_a_card(
         return [sequence.predict(X[:5], sizes=sizes).means for sizes in asked]
 
     alone = said()
-    monkeypatch.setitem(GIVES_UP_LAST_BIT, "cpu", True)
-    monkeypatch.setitem(growth.CELLS_AT_ONCE, "cpu", 4096)
+    monkeypatch.setattr(Cache, "gives_up_last_bit", True)
     for one, other in zip(alone, said(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
-
-
-@pytest.fixture
-def as_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(GIVES_UP_LAST_BIT, "cpu", True)
-    monkeypatch.setitem(growth.CELLS_AT_ONCE, "cpu", 4096)
-
-
-@pytest.mark.usefixtures("as_on_a_card")
-def test_on_a_card_what_was_asked_is_said_again_without_a_pass(
-    small_network: CausalPFN, rng: Generator, passes: list[list[tuple[int, int]]]
-) -> None:
-    sequence, x = history(small_network, rng, 300), rng.standard_normal((90, 3))
-    levels = [0.05, 0.5, 0.95]
-    expected = copy.deepcopy(sequence).predict(x[[40, 3, 40]], sizes=[300], levels=levels)
-    whole, rest = sequence.predict(x[:50], sizes=[300]), sequence.predict(x[50:], sizes=[300])
-    passes.clear()
-    again = sequence.predict(x[[40, 3, 40]], sizes=[300], levels=levels)
-    over_both = sequence.predict(x[[80, 3]], sizes=[300])
-    assert passes == []
-    assert again.mean_sd is not None
-    assert whole.mean_sd is not None
-    np.testing.assert_array_equal(again.means, whole.means[:, [40, 3, 40]])
-    np.testing.assert_array_equal(again.mean_sd, whole.mean_sd[[40, 3, 40]])
-    np.testing.assert_array_equal(over_both.means[0], [rest.means[0, 30], whole.means[0, 3]])
-    np.testing.assert_allclose(again.quantiles, expected.quantiles, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.usefixtures("as_on_a_card")
-def test_on_a_card_new_queries_and_other_prefixes_are_asked(
-    small_network: CausalPFN, rng: Generator, passes: list[list[tuple[int, int]]]
-) -> None:
-    sequence, x = history(small_network, rng, 300), rng.standard_normal((50, 3))
-    sequence.means(x[:40], [300])
-    passes.clear()
-    sequence.means(x[:41], [300])
-    sequence.means(x[:40], [299, 300])
-    assert passes == [[(300, 41)], [(299, 40)]]
-
-
-@pytest.mark.usefixtures("as_on_a_card")
-def test_on_a_card_a_copy_says_nothing_that_only_the_other_was_told(
-    small_network: CausalPFN, rng: Generator
-) -> None:
-    sequence, x = history(small_network, rng, 64), rng.standard_normal((9, 3))
-    other = copy.deepcopy(sequence)
-    sequence.append(np.ones((4, 3)), np.full(4, 9.0))
-    other.append(np.ones((4, 3)), np.full(4, -9.0))
-    assert not np.allclose(sequence.means(x, [68]), other.means(x, [68]), atol=1e-2)
-
-
-def test_on_a_cpu_every_question_is_asked_so_that_the_last_bit_depends_on_it_alone(
-    small_network: CausalPFN, rng: Generator, passes: list[list[tuple[int, int]]]
-) -> None:
-    sequence, x = history(small_network, rng, 40), rng.standard_normal((50, 3))
-    sequence.means(x, [40])
-    passes.clear()
-    sequence.means(x[:20], [40])
-    assert passes == [[(40, 20)]]

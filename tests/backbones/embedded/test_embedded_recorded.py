@@ -16,7 +16,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pfnts.backbones.base import Question
 from pfnts.backbones.embedded import asking, growth, recorded
 from pfnts.backbones.embedded.asking import answer
-from pfnts.backbones.embedded.cache import GIVES_UP_LAST_BIT
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.recorded import RecordedPass, Recordings, filled_up
 from pfnts.backbones.embedded.segments import Pass, Stage, Tokens, blocks
@@ -56,7 +55,6 @@ def used(small_network: CausalPFN, monkeypatch: pytest.MonkeyPatch) -> list[tupl
 
     for module in (asking, growth):
         monkeypatch.setattr(module, "passing", passing)
-    monkeypatch.setitem(GIVES_UP_LAST_BIT, "cpu", True)
     monkeypatch.setitem(growth.CELLS_AT_ONCE, "cpu", 4096)  # one pass at a time, as on a card
     return seen
 

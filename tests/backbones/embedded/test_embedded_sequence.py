@@ -13,15 +13,7 @@ from numpy.random import Generator
 from pfnts.backbones.embedded import EmbeddedBackbone, asking, growth
 from pfnts.backbones.embedded import sequence as module
 from pfnts.backbones.embedded.asking import prepare
-from pfnts.backbones.embedded.cache import (
-    GIVES_UP_LAST_BIT,
-    PIECE,
-    SHORT,
-    SIDE_BY_SIDE,
-    Cache,
-    Piece,
-    tail_ends,
-)
+from pfnts.backbones.embedded.cache import PIECE, SHORT, SIDE_BY_SIDE, Cache, Piece, tail_ends
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN
@@ -297,7 +289,6 @@ def test_everything_that_a_card_computes_with_is_moved_there(
         monkeypatch.setitem(limits, "meta", 8)
     for limits in (asking.QUERIES_AT_ONCE, asking.FEW_QUERIES, asking.CELLS_AT_ONCE, growth.CELLS_AT_ONCE):
         monkeypatch.setitem(limits, "meta", 4096)
-    monkeypatch.setitem(GIVES_UP_LAST_BIT, "meta", True)
     seen = set()
 
     def told(self: Regressions, X: torch.Tensor, *given: object) -> torch.Tensor:

@@ -15,12 +15,11 @@ from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
-from pfnts.backbones.embedded.answers import Said
-from pfnts.backbones.embedded.cache import GIVES_UP_LAST_BIT, Cache
+from pfnts.backbones.embedded.cache import Cache
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.growth import grow
 from pfnts.backbones.embedded.key_values import attention
-from pfnts.backbones.embedded.model import CausalPFN, log_position
+from pfnts.backbones.embedded.model import CausalPFN, log_position, quantile_levels
 from pfnts.backbones.embedded.recorded import passing
 from pfnts.backbones.embedded.rows import joined
 from pfnts.backbones.embedded.segments import Tokens, blocks
@@ -34,6 +33,7 @@ FEW_QUERIES = {"cpu": 8, "cuda": 4096, "mps": 4096}
 """Up to as many, a pass consists of small operations: histories and prefixes are better asked together."""
 CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
+_LARGEST = np.finfo(np.float64).max
 
 
 def answer(questions: Sequence[Question]) -> list[Prediction]:
@@ -49,9 +49,8 @@ def answer(questions: Sequence[Question]) -> list[Prediction]:
     with _held(asked.sequence for asked in checked), Cores.lent(kind) as cores, torch.inference_mode():
         largest: dict[EmbeddedSequence, int] = {}
         for asked in checked:
-            asked.remember()
-            if asked.open:
-                largest[asked.sequence] = max(largest.get(asked.sequence, 0), *asked.open)
+            if asked.sizes and len(asked.x):
+                largest[asked.sequence] = max(largest.get(asked.sequence, 0), *asked.sizes)
         for sequence in largest:
             sequence.begin_question()
         prefixes = [p for asked in checked for p in asked.prefixes()]
@@ -102,7 +101,7 @@ class _Checked:
         self.x = x
         self.sizes = sizes
         self.levels = levels
-        self.said: dict[int, Said] = {}
+        self.said: dict[int, _Said] = {}
 
     @staticmethod
     def of(question: Question) -> _Checked:
@@ -112,30 +111,35 @@ class _Checked:
         )
         return _Checked(sequence, x, sizes.tolist(), levels)
 
-    def remember(self) -> None:
-        """Take what the sequence was asked before, and still knows."""
-        for size in dict.fromkeys(self.sizes):
-            said = self.sequence.answers.find(size, self.x)
-            self.said |= {} if said is None else {size: said}
-
-    @property
-    def open(self) -> list[int]:
-        """Sizes after which nothing is said yet."""
-        return [size for size in dict.fromkeys(self.sizes) if size not in self.said] if len(self.x) else []
-
     def prefixes(self) -> list[_Prefix]:
-        """Each prefix that is to be asked about."""
-        return [_Prefix(self, size, self.sequence.cache_of(size)) for size in self.open]
+        """Each prefix that is asked about."""
+        if not len(self.x):
+            return []
+        return [_Prefix(self, size, self.sequence.cache_of(size)) for size in dict.fromkeys(self.sizes)]
 
     def prediction(self) -> Prediction:
         """All that was said."""
-        means = np.empty((len(self.sizes), len(self.x)))
+        means, quantiles = np.empty((len(self.sizes), len(self.x))), np.empty((len(self.levels), len(self.x)))
         if not self.said:
-            return Prediction(means, np.empty((len(self.levels), len(self.x))))
+            return Prediction(means, quantiles)
         for row, size in zip(means, self.sizes, strict=True):
             row[:] = self.said[size].mean
         last = self.said[self.sizes[-1]]
-        return Prediction(means, last.quantiles(self.levels), last.mean_sd)
+        if len(self.levels):
+            known = np.sort(last.quantiles)  # (q, Q)
+            at = quantile_levels(known.shape[1]).numpy()
+            quantiles = np.array([np.interp(self.levels, at, row) for row in known]).T
+        return Prediction(means, quantiles, last.mean_sd)
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What the network says about q queries after one prefix, in the units of the targets."""
+
+    mean: Vector
+    quantiles: Matrix
+    """(q, Q), not yet sorted"""
+    mean_sd: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,15 +152,13 @@ class _Prefix:
 
     def tell(self, parts: Sequence[_Output]) -> None:
         """Take what the network said about parts of the queries."""
-        mean, quantiles, log_sd = (
-            torch.cat(out)
-            for out in zip(*[(part.mean, part.quantiles, part.log_sd) for part in parts], strict=True)
-        )
         scale, centre = self.cache.y_scale, self.cache.y_centre
-        said = Said.of(mean, quantiles, log_sd, scale=scale, centre=centre)
-        self.asked.said[self.size] = said
-        if GIVES_UP_LAST_BIT[self.cache.kind]:
-            self.asked.sequence.answers.add(self.size, self.asked.x, said)
+        mean, quantiles = (
+            np.clip(torch.cat(out).double().numpy() * scale + centre, -_LARGEST, _LARGEST)
+            for out in zip(*[(part.mean, part.quantiles) for part in parts], strict=True)
+        )
+        sd = torch.cat([part.log_sd for part in parts]).double().exp().numpy() * scale
+        self.asked.said[self.size] = _Said(mean, quantiles, sd)
 
 
 @dataclass(frozen=True)

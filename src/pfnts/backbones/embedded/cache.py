@@ -25,9 +25,6 @@ PIECE = {"cpu": 64, "cuda": 256, "mps": 256}
 """Rows that enter a cache together."""
 BASE = 4
 """Ratio of the pieces of a tail: smaller takes fewer passes for a new tail, larger less for a row more."""
-GIVES_UP_LAST_BIT = {"cpu": False, "cuda": True, "mps": True}
-"""Whether what is stored about a row, and what is said about a query, may depend in the last bit on what else
-is entered and asked: for fewer and larger operations."""
 SIDE_BY_SIDE = {"cpu": 4, "cuda": 8, "mps": 4}
 """Pieces in one pass."""
 KEPT = 4
@@ -144,11 +141,16 @@ class Cache:
         start = size - size % self.piece
         if smaller % self.piece == 0:
             return True
-        return smaller >= start if GIVES_UP_LAST_BIT[self.kind] else smaller in tail_ends(start, size)
+        return smaller >= start if self.gives_up_last_bit else smaller in tail_ends(start, size)
+
+    @property
+    def gives_up_last_bit(self) -> bool:
+        """Whether what is stored about a row may depend, in the last bit, on what was asked."""
+        return self.kind != "cpu"
 
     def _tail_ends(self, start: int, sizes: Sequence[int]) -> list[int]:
         """Sizes after the pieces in which the tails of prefixes enter."""
-        if not GIVES_UP_LAST_BIT[self.kind]:
+        if not self.gives_up_last_bit:
             return tail_ends(start, max(sizes))
         held = [end for end, _ in self._tail[1:]] if self._tail and self._tail[0][0] == start else []
         return sorted({*sizes, *(end for end in held if end < max(sizes))})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from pfnts.backbones.embedded.cache import GIVES_UP_LAST_BIT, Growth, Piece
+from pfnts.backbones.embedded.cache import Growth, Piece
 from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN, log_position
@@ -14,9 +14,10 @@ from pfnts.backbones.embedded.recorded import passing
 from pfnts.backbones.embedded.rows import joined
 from pfnts.backbones.embedded.segments import Asked, Tokens, blocks
 
-CELLS_AT_ONCE = {"cuda": 262_144, "mps": 65_536}
-"""Cells of pieces that pass as one tensor, where the last bit is given up; elsewhere each piece passes by
-itself, so that a core can take it."""
+CELLS_AT_ONCE = {"cpu": None, "cuda": 262_144, "mps": 65_536}
+"""Cells of pieces that pass as one tensor. On a CPU each piece passes by itself: a core can take it, and what
+is kept of a row does not depend on what else is entered, not even in the last bit. Elsewhere the last bit is
+given up for larger operations."""
 
 
 def grow(growths: Iterable[Growth], cores: Cores) -> None:
@@ -29,8 +30,7 @@ def grow(growths: Iterable[Growth], cores: Cores) -> None:
         for piece in (piece for _, pieces in steps for piece in pieces or ()):
             by_place.setdefault((piece.network, piece.kind), []).append(piece)
         for (network, kind), pieces in by_place.items():
-            at_once = CELLS_AT_ONCE[kind] if GIVES_UP_LAST_BIT[kind] else None
-            for batch in _batches(pieces, at_once):
+            for batch in _batches(pieces, CELLS_AT_ONCE[kind]):
                 _pass(network, batch, cores)
 
 

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from pfnts.backbones.base import Prediction, PredictiveSequence, Question
 from pfnts.backbones.checks import check_keep, check_rows
-from pfnts.backbones.embedded.answers import Answers
 from pfnts.backbones.embedded.asking import answer
 from pfnts.backbones.embedded.cache import SMALLEST_BASIS, Cache, Growth
 from pfnts.backbones.embedded.model import CausalPFN
@@ -59,8 +58,6 @@ class EmbeddedSequence(PredictiveSequence):
         self._keep = check_keep(keep, self._X.shape[1])
         self.lock = threading.Lock()
         """Held while it is asked: questions move the caches."""
-        self.answers = Answers()
-        """What it was asked lately, where that may be said again."""
         self._caches: dict[int, Cache] = {}
         self._questions = 0
         self._used: dict[int, int] = {}  # number of the last question, by basis
@@ -96,7 +93,7 @@ class EmbeddedSequence(PredictiveSequence):
         """A copy that grows on its own; what the network has made of the rows is shared, not copied."""
         with self.lock:
             other = copy.copy(self)
-            other.lock, other.answers = threading.Lock(), Answers()
+            other.lock = threading.Lock()
             # Without room to grow: whoever appends first takes the rows with it.
             other._X, other._y = self._X[: self._size], self._y[: self._size]
             other._caches = {basis: cache.fork() for basis, cache in self._caches.items() if not cache.empty}
