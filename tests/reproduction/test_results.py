@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 from pfnts.cli import app
 from pfnts.experiments import CoverageRow, Run
+from pfnts.experiments.charts import Chart
 from pfnts.experiments.report.coverage import write_calibration
-from pfnts.reproduction import write_results
+from pfnts.reproduction import results, write_results
 from pfnts.reproduction.results import busy
 
 MakeRun = Callable[..., Run]
@@ -104,6 +105,22 @@ def test_command_draws_a_page_of_curves_for_each_table(whole: Path, tmp_path: Pa
     pictures = sorted(path.name for path in (tmp_path / "out").glob("*.png"))
     assert pictures == ["openml-tasks-10000.png", "synthetic-tasks-of-the-paper-10000.png"]
     assert all(f"[{name}]({name})" in (tmp_path / "out" / "README.md").read_text() for name in pictures)
+
+
+def test_pictures_leave_out_the_curves_of_libraries(
+    whole: Path,
+    make_run: MakeRun,
+    save_runs: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    save_runs([make_run("linear", name, 0, 70.0, horizon=10_000) for name in ("vw", "rf-ts")], whole)
+    charts: list[Chart] = []
+    monkeypatch.setattr(results, "figure_of", charts.append)
+    monkeypatch.setattr(results, "save", lambda *_: None)
+    write_results(whole, tmp_path / "results")
+    assert [name for name, _ in charts[0].series] == ["pfn-ts", "rf-ts", "ts"]
+    assert "vw" in (tmp_path / "results" / "regret.md").read_text(encoding="utf-8")
 
 
 def test_store_without_runs_is_refused(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from pfnts.files import write_file
 from pfnts.reproduction.drinkless import CONTESTANTS
 from pfnts.reproduction.kept import CURVES, SETTINGS, accumulate, keep, read_kept, software
 from pfnts.reproduction.paper import PAPER
+from pfnts.reproduction.peers import LIBRARY_NAMES
 from pfnts.reproduction.standing import standing_table, standings, verdicts
 
 _FILES = {
@@ -70,7 +71,7 @@ def write_results(
         missing = [text for text in missing if not text.startswith("Drink Less")] + [_trial(out / _TRIAL)]
     notes += [*said, *missing]
     if figures:
-        drawn = beside.compared(_organized(each for each in outcomes if each.has_curve))
+        drawn = beside.compared(_organized(filter(_pictured, outcomes)))
         for section in drawn:
             save(figure_of(regret_chart(section)), out / _picture(section))
         # A picture of earlier runs, whose curves are no longer known, would not be of these.
@@ -96,6 +97,11 @@ def busy(spans: Iterable[tuple[float, float]]) -> float:
 
 def _organized(outcomes: Iterable[Outcome]) -> list[Section]:
     return organize(outcomes, titles=PAPER.titles, family=PAPER.family)
+
+
+def _pictured(outcome: Outcome) -> bool:
+    """Libraries have a table: with their curves, too, nobody could tell one from another."""
+    return outcome.has_curve and outcome.spec.policy.name not in LIBRARY_NAMES
 
 
 def _coverage(root: Path, out: Path) -> list[CoverageRow]:
