@@ -4,8 +4,8 @@
 
 First the chance that the first of two arms is best, from counts alone, beside the exact Beta-Bernoulli
 answers with even priors and with Jeffreys's: where counts are small these differ by more than 0.2, so that no
-answer is near to both. Then the regret of PFN-TS in a shop with five offers whose effects depend on the visitor,
-beside Beta-Bernoulli Thompson sampling, LinTS and picking at random, all on the same visitors.
+answer is near to both. Then the regret of PFN-TS in a shop with five offers whose effects depend on the
+visitor, beside Beta-Bernoulli Thompson sampling, LinTS and picking at random, all on the same visitors.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def test_answers_are_those_of_passes_that_are_not_recorded(
         expected = questions(small_network, X, y)
     assert not used
     for found, wanted in zip(questions(small_network, X, y), expected, strict=True):
-        np.testing.assert_allclose(found, wanted, atol=2e-5)
+        np.testing.assert_allclose(found, wanted, atol=5e-5)
     kinds = {(kind, known) for kind, _, known in used}
     assert kinds == {(Pass, True), (Pass, False), (RecordedPass, True), (RecordedPass, False)}
     for known in (True, False):  # fewer than there is room for, after more
@@ -183,5 +183,5 @@ def test_threads_take_turns(
     expected = [ask(sequence) for sequence in sequences]
     with ThreadPoolExecutor(4) as threads:
         for found, wanted in zip(threads.map(ask, sequences), expected, strict=True):
-            np.testing.assert_allclose(found, wanted, atol=2e-5)
+            np.testing.assert_allclose(found, wanted, atol=5e-5)
     assert recorded.RecordedPass in {kind for kind, *_ in used}

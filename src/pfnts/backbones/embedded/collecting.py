@@ -28,7 +28,7 @@ def choose_rows(appeal: Tensor, *, asked: int, rng: DeviceRng) -> Tensor:
     blur = rng.log_uniform(0.05, 1.0) * rng.normal(*appeal.shape)
     best = (appeal + blur).unflatten(1, (CANDIDATES, rows)).argmax(1)
     progress = torch.arange(rows, device=appeal.device) / rows
-    eagerness = rng.uniform(batch, 1).sqrt()
+    eagerness = rng.uniform(batch, 1) ** 0.25
     begin = 1.5 * rng.uniform(batch, 1) - 1
     keen = rng.uniform(batch, rows) < eagerness * ((progress - begin) / (1 - begin)).clamp(0, 1) ** 0.5
     keen &= ~asked_about_anybody(batch, rows, asked=asked, rng=rng)

@@ -99,9 +99,9 @@ def oblivious_trees(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
 
 
 def bart_trees(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
-    """A sum of shallow trees with a question of its own at every node and few columns in use."""
+    """A tree, or a sum of shallow ones, with a question of its own at every node and few columns in use."""
     batch, rows, _ = X.shape
-    trees = round(rng.log_uniform(5, 100))
+    trees = round(rng.log_uniform(1, 100))
     sparse = relevant * torch.exp(rng.normal(*relevant.shape) * 1.5)
     above = _splits(X, sparse, trees * 7, rng).view(batch, rows, trees, 7)
     first = above[..., 0]
@@ -109,7 +109,8 @@ def bart_trees(X: Tensor, relevant: Tensor, rng: DeviceRng) -> Tensor:
     node = 2 * first + second
     third = above[..., 3:].gather(-1, node[..., None])[..., 0]
     value = [rng.normal(batch, trees, 2**level) for level in (1, 2, 3)]
-    split = [rng.uniform(batch, trees, 2**level) < p for level, p in ((1, 0.5), (2, 0.3))]
+    often = (0.95, 0.9) if rng.chance(0.35) else (0.5, 0.3)
+    split = [rng.uniform(batch, trees, 2**level) < p for level, p in zip((1, 2), often, strict=True)]
     leaves = torch.where(split[1].repeat_interleave(2, -1), value[2], value[1].repeat_interleave(2, -1))
     leaves = torch.where(split[0].repeat_interleave(4, -1), leaves, value[0].repeat_interleave(4, -1))
     return _leaf_values(leaves, 2 * node + third).sum(-1)
@@ -182,12 +183,12 @@ def _pick(weight: Tensor, count: int, rng: DeviceRng) -> Tensor:
 _Function = Callable[[Tensor, Tensor, DeviceRng], Tensor]
 _FAMILIES: list[tuple[_Function, float]] = [
     (linear, 0.12),
-    (perceptron, 0.18),
-    (smooth, 0.18),
-    (oblivious_trees, 0.09),
-    (bart_trees, 0.11),
-    (additive, 0.24),
-    (prototypes, 0.1),
+    (perceptron, 0.15),
+    (smooth, 0.16),
+    (oblivious_trees, 0.11),
+    (bart_trees, 0.15),
+    (additive, 0.22),
+    (prototypes, 0.09),
 ]
 _ACTIVATIONS: list[Callable[[Tensor], Tensor]] = [
     torch.tanh,

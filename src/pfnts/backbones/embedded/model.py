@@ -197,7 +197,7 @@ def attend_before(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return attend(query, key, value, mask=mask)
 
 
-WAVES = 8
+WAVES = 12
 LOG_SD = (-8.0, 3.0)
 """Least and largest logarithm of the standard deviation of a mean, over the scale of the targets."""
 
@@ -217,7 +217,7 @@ class CellEmbedding(nn.Module):
         """Embed (B, n, P) values as (B, n, P, c)."""
         absent = torch.isnan(X)[..., None]
         x = torch.nan_to_num(X)[..., None]
-        angle = x * torch.exp(torch.linspace(-1.5, 2.0, WAVES, device=X.device))
+        angle = x * torch.exp(torch.linspace(-1.5, 4.0, WAVES, device=X.device))
         features = torch.cat([x, torch.sin(angle), torch.cos(angle)], -1).to(self.missing.dtype)
         return torch.where(absent, self.missing, self.value(features)) + self.identity(identity)[:, None]
 

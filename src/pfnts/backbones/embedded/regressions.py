@@ -5,10 +5,11 @@ nothing beats ridge regression, on a smooth one little beats kernel ridge regres
 together little beats asking the nearest (`neighbours`). There are four kinds of regression, with three
 penalties each: straight lines, waves of single columns, and two kernels (`kernels`), one that counts all
 columns alike and one that counts them by how much their waves explain. Their average, weighed by how probable
-each makes the rows so far (Bayesian model averaging), is the thirteenth; then the neighbours' predictions,
-the average of all by their errors so far, and the mean so far (`record`). Last come notes, which predict
-nothing but say how much can be known, and which prediction to believe: distances, leverage, the probability
-of each regression, the error of each prediction so far and the number of rows.
+each makes the rows so far (Bayesian model averaging), is the thirteenth. Then come two predictions of boosted
+trees (`trees`), which know jumps, those of the neighbours, the average of all by their errors so far, and the
+mean so far (`record`). Last come notes, which predict nothing but say how much can be known, and which
+prediction to believe: distances, leverage, the probability of each regression, the error of each prediction
+so far and the number of rows.
 Coefficients are refitted at sizes that grow geometrically, so that n rows cost some log n fits.
 """
 
@@ -21,20 +22,21 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded import neighbours, record
+from pfnts.backbones.embedded import neighbours, record, trees
 from pfnts.backbones.embedded.kernels import KERNEL_PENALTIES, KernelRegression, alike, with_constant
 from pfnts.backbones.embedded.neighbours import Neighbours
 from pfnts.backbones.embedded.record import Record
 from pfnts.backbones.embedded.rows import Rows, joined, stacked, twice
 from pfnts.backbones.embedded.sums import FewRows, Sums, inverses, solve
+from pfnts.backbones.embedded.trees import Trees
 
 PENALTIES = (0.1, 1.0, 10.0)
 """Over the number of columns: the supposed noise variance for a signal variance of one."""
 REGRESSIONS = 2 * len(PENALTIES) + 2 * len(KERNEL_PENALTIES)
 _FITTED_NOTES = neighbours.NOTES + 1 + REGRESSIONS
 """Distances, leverage, the probability of each regression."""
-PREDICTIONS = REGRESSIONS + 1 + neighbours.PREDICTIONS + record.ADDED
-"""Those of all regressions, their average by evidence, neighbours, average by errors, mean so far."""
+PREDICTIONS = REGRESSIONS + 1 + trees.PREDICTIONS + neighbours.PREDICTIONS + record.ADDED
+"""Those of all regressions, their average by evidence, trees, neighbours, average by errors, mean so far."""
 NOTES = _FITTED_NOTES + PREDICTIONS + 1
 """Those, the error of each prediction so far, number of rows."""
 BASE_PREDICTIONS = PREDICTIONS + NOTES
@@ -60,13 +62,14 @@ class Regressions:
     >>> regressions = Regressions()
     >>> base_predictions = regressions.extend(X, X[..., 0])
     >>> base_predictions.shape, bool((base_predictions[0, 40:, 0] - X[0, 40:, 0]).abs().max() < 0.1)
-    (torch.Size([1, 50, 58]), True)
+    (torch.Size([1, 50, 62]), True)
     """
 
     def __init__(self) -> None:
         self._lines = RidgeRegression(with_constant, leverage=True)
         self._waves = RidgeRegression(_waves, refits=halvings)
         self._kernels = KernelRegression(self._shares)  # both as one batch: half as many operations
+        self._trees = Trees(halvings)
         self._neighbours = Neighbours()
         self._record = Record()
         self._X, self._y = Rows(), Rows()
@@ -76,7 +79,8 @@ class Regressions:
         copy = Regressions()
         copy._lines, copy._waves = self._lines.fork(), self._waves.fork()
         copy._kernels = self._kernels.fork(copy._shares)
-        copy._neighbours, copy._record = self._neighbours.fork(), self._record.fork()
+        copy._trees, copy._neighbours = self._trees.fork(), self._neighbours.fork()
+        copy._record = self._record.fork()
         copy._X, copy._y = self._X.fork(), self._y.fork()
         return copy
 
@@ -97,14 +101,14 @@ class Regressions:
             whole = self._fitted(X[:, group[0] - before : group[-1] - before], group[:-1])
             steps = pairwise([size - group[0] for size in group])
             said += [whole[:, i, begin:end] for i, (begin, end) in enumerate(steps)]
-        first = _arranged(joined(said), self._neighbours.extend(X, y))
+        first = _arranged(joined(said), self._trees.extend(all_X, all_y), self._neighbours.extend(X, y))
         return _cut(self._record.extend(first, y, notes=_FITTED_NOTES))
 
     @torch.no_grad()
     def base_predictions(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """What is told of contexts X (B, q, P) after the first rows, (B, len(sizes) * q, K), sizes first."""
         X = torch.nan_to_num(X)
-        first = _arranged(self._fitted(X, sizes), self._neighbours.say(X, sizes))
+        first = _arranged(self._fitted(X, sizes), self._trees.say(X, sizes), self._neighbours.say(X, sizes))
         return _cut(self._record.complete(first, sizes, notes=_FITTED_NOTES)).flatten(1, 2)
 
     def _fitted(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -138,10 +142,10 @@ class Regressions:
         return SHARPNESS * explained / explained.sum(-1, keepdim=True)
 
 
-def _arranged(fitted: Tensor, near: Tensor) -> Tensor:
+def _arranged(fitted: Tensor, of_trees: Tensor, near: Tensor) -> Tensor:
     """Predictions first, then the notes so far."""
     split = REGRESSIONS + 1
-    return torch.cat([fitted[..., :split], near, fitted[..., split:]], -1)
+    return torch.cat([fitted[..., :split], of_trees, near, fitted[..., split:]], -1)
 
 
 def _cut(base_predictions: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ class Reward(Protocol):
 
 def draw_reward(value: Tensor, X: Tensor, *, rng: DeviceRng) -> Reward:
     """Draw the kind of reward of a group, and the parameters of each table."""
-    kind = rng.choice([0.54, 0.06, 0.28, 0.06, 0.06])
+    kind = rng.choice([0.51, 0.06, 0.32, 0.06, 0.05])
     if kind < 2:
         return Noisy.draw(value, X, heavy=kind == 1, rng=rng)
     if kind < 4:
@@ -76,7 +76,7 @@ class Share:
     @staticmethod
     def draw(value: Tensor, *, trials: int, rng: DeviceRng) -> Share:
         """Draw how the worth becomes a probability: steep or flat, common or rare."""
-        steep = torch.exp(rng.uniform(len(value), 1) * 4.0 - 1.6)
+        steep = torch.exp(rng.uniform(len(value), 1) * 3.3 - 0.9)
         common = 1.2 * rng.normal(len(value), 1)
         return Share(torch.sigmoid(steep * value + steep.clamp(min=1) * common), trials)
 

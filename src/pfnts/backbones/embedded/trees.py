@@ -1,0 +1,222 @@
+"""Boosted regression trees on the rows before each row: what jumps at thresholds, and at several together.
+
+In each of a few rounds some trees are grown side by side on what the rounds before leave unexplained, every
+one on rows counted as a bootstrap sample would, and their average is added. Thresholds are quantiles of the
+rows. Splits are chosen by sums of whole numbers, which are exact in any order: the same rows give the same
+trees, and on a CPU the same predictions to the last bit, whatever else is computed beside them. Of splits
+that part few rows in the same way, the one with the widest gap between them is taken, whatever the order of
+the columns.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pfnts.backbones.embedded.rows import joined, stacked
+
+ROUNDS = 8
+TREES = 8
+"""Trees of a round."""
+DEPTH = 4
+RATE = 0.4
+"""Share of a round's trees that is added."""
+EARLY = 3
+"""Rounds after which a first prediction is made; the second is that of all rounds."""
+PREDICTIONS = 2
+FIRST = 8
+"""Rows of the first fit; nothing is said before."""
+THRESHOLDS = 63
+"""Of a column, at most; fewer where columns are many, `QUESTIONS` in all, or rows few, one to four."""
+QUESTIONS = 1024
+SHRINKAGE = 2.0
+"""Rows with a residual of zero that a leaf holds beside its own."""
+LEAST = 2.0
+"""Rows of a leaf."""
+MARGIN = 1e-3
+"""Share by which the widest gap adds to what a split explains."""
+FINE = 2.0**30
+"""One over the unit of a leaf's value: sums over trees are exact in double precision."""
+WHOLE = 1023
+"""The largest residual as a whole number: sums over 16,384 rows are exact in single precision."""
+
+
+class Trees:
+    """Boosted trees of B histories of one shape, which grow together.
+
+    Parameters
+    ----------
+    refits
+        Sizes up to some number at which trees are grown anew.
+
+    Examples
+    --------
+    >>> X = torch.linspace(-1, 1, 64)[None, :, None]
+    >>> trees = Trees(lambda n: [64] if n >= 64 else [])
+    >>> said = trees.extend(X, (X[..., 0] > 0.3).double())
+    >>> trees.say(torch.tensor([[[0.2], [0.4]]]), [64])[0, 0, :, 1].round(decimals=1)
+    tensor([0., 1.], dtype=torch.float64)
+    """
+
+    def __init__(self, refits: Callable[[int], list[int]]) -> None:
+        self._refits = refits
+        self._rows = 0
+        self._sizes: list[int] = []
+        self._fits: list[BoostedTrees] = []
+
+    def fork(self) -> Trees:
+        """A copy that grows on its own."""
+        copy = Trees(self._refits)
+        copy._rows, copy._sizes, copy._fits = self._rows, list(self._sizes), list(self._fits)
+        return copy
+
+    def extend(self, X: Tensor, y: Tensor) -> Tensor:
+        """Take note that the history is X (B, n, P), y (B, n) now; give what is said of the new rows."""
+        before, after = self._rows, X.shape[1]
+        new = [size for size in self._refits(after) if size > max(before, FIRST - 1)]
+        self._sizes += new
+        self._fits += [BoostedTrees.grown(X[:, :size], y[:, :size]) for size in new]
+        self._rows = after
+        cuts = [before, *(size for size in new if size < after), after]
+        return joined([self._say(X[:, begin:end], begin) for begin, end in pairwise(cuts)])
+
+    def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Predict contexts X (B, q, P) from the first rows, (B, S, q, 2)."""
+        last: dict[int, Tensor] = {}
+        for size in sizes:
+            fit = bisect_right(self._sizes, size)
+            if fit not in last:
+                last[fit] = self._say(X, size)
+        return stacked([last[bisect_right(self._sizes, size)] for size in sizes])
+
+    def _say(self, X: Tensor, size: int) -> Tensor:
+        fit = bisect_right(self._sizes, size)
+        return self._fits[fit - 1](X) if fit else X.new_zeros(*X.shape[:2], PREDICTIONS)
+
+
+@dataclass(frozen=True)
+class BoostedTrees:
+    """Trees of all rounds, each with a question at every node, node after node and level after level."""
+
+    columns: Tensor
+    """(B, M, nodes)"""
+    thresholds: Tensor
+    """(B, M, nodes); a row goes right if it lies above, and none does where a node is not split."""
+    values: Tensor
+    """(B, M, leaves), what each adds to a prediction."""
+
+    @classmethod
+    def grown(cls, X: Tensor, y: Tensor) -> BoostedTrees:
+        """Fit to rows X (B, n, P), y (B, n)."""
+        questions = Questions.of(X)
+        residual, rounds = y, []
+        for weight in sampled(X.shape[1], X.device):
+            trees, leaf = _grow(X, residual, questions, weight)
+            residual = residual - trees.values.gather(2, leaf).sum(1)
+            rounds.append((trees.columns, trees.thresholds, trees.values))
+        return cls(*(torch.cat(part, 1) for part in zip(*rounds, strict=True)))
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Predict contexts X (B, q, P), (B, q, 2)."""
+        leaf = torch.zeros(*self.columns.shape[:2], X.shape[1], dtype=torch.long, device=X.device)
+        for level in range(DEPTH):
+            node = leaf + (2**level - 1)
+            leaf = 2 * leaf + _right(X, self.columns.gather(2, node), self.thresholds.gather(2, node))
+        value = self.values.gather(2, leaf)  # (B, M, q)
+        early = value[:, : EARLY * TREES].sum(1)
+        return torch.stack([early, early + value[:, EARLY * TREES :].sum(1)], -1)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What trees may ask: whether a column lies above a threshold, E of them for each column."""
+
+    thresholds: Tensor
+    """(B, E P), column after column for each"""
+    above: Tensor
+    """(B, n, E P), one where a row does."""
+    favour: Tensor
+    """(B, E P), little more than one: the more, the wider the gap between the rows on both sides."""
+
+    @classmethod
+    def of(cls, X: Tensor) -> Questions:
+        """Put thresholds between neighbouring values of rows X (B, n, P), at evenly spaced ranks."""
+        n, features = X.shape[1:]
+        count = max(1, min(THRESHOLDS, n // 4, QUESTIONS // features))
+        rank = torch.arange(1, count + 1, device=X.device) * n // (count + 1)
+        ordered = X.sort(1).values
+        below, beyond = ordered[:, rank - 1], ordered[:, rank]  # (B, E, P)
+        width = (ordered[:, -1:] - ordered[:, :1]).clamp(min=1e-6)
+        thresholds = (below + beyond) / 2
+        return cls(
+            thresholds.flatten(1),
+            (X[:, :, None] > thresholds[:, None]).flatten(2).float(),
+            (1 + MARGIN * (beyond - below) / width).flatten(1).float(),
+        )
+
+
+def _grow(X: Tensor, y: Tensor, questions: Questions, weight: Tensor) -> tuple[BoostedTrees, Tensor]:
+    """Grow the trees of a round on targets y (B, n); give them, and the leaf of every row (B, T, n).
+
+    ``weight`` (T, n) says how often a row counts in each tree.
+    """
+    batch, rows, features = X.shape
+    unit = y.abs().amax(1, keepdim=True).clamp(min=1e-6) / WHOLE
+    whole = torch.round(y / unit).float()
+    counted = torch.stack([weight.expand(batch, -1, -1), weight * whole[:, None]], 1)  # (B, 2, T, n)
+    leaf = torch.zeros(batch, TREES, rows, dtype=torch.long, device=X.device)
+    columns, cuts = [], []
+    for level in range(DEPTH):
+        each = _by_leaf(counted, leaf, 2**level)  # (B, 2, T, L, n)
+        right = (each.flatten(1, 3) @ questions.above).view(batch, 2, TREES, 2**level, -1)
+        gain = gains(right, each.sum(-1)[..., None]) * questions.favour[:, None, None]
+        best, at = gain.max(-1)  # (B, T, L)
+        cut = questions.thresholds.gather(1, at.flatten(1)).view(at.shape)
+        columns.append(at % features)
+        cuts.append(cut.masked_fill(best <= 0, torch.inf))
+        leaf = 2 * leaf + _right(X, columns[-1].gather(2, leaf), cuts[-1].gather(2, leaf))
+    count, total = _by_leaf(counted, leaf, 2**DEPTH).sum(-1).unbind(1)
+    values = unit[..., None].double() * (RATE / TREES * total / (count + SHRINKAGE))
+    values = torch.round(values * FINE) / FINE
+    return BoostedTrees(torch.cat(columns, 2), torch.cat(cuts, 2), values.to(y.dtype)), leaf
+
+
+def _by_leaf(counted: Tensor, leaf: Tensor, leaves: int) -> Tensor:
+    """Numbers of rows (B, 2, T, n) where they are in a leaf, zero elsewhere, (B, 2, T, leaves, n)."""
+    among = torch.arange(leaves, device=leaf.device)[:, None] == leaf[:, :, None]  # (B, T, L, n)
+    return counted[:, :, :, None] * among[:, None]
+
+
+def gains(right: Tensor, whole: Tensor) -> Tensor:
+    """By how much squared errors fall if a node is split; negative where a side would have too few rows.
+
+    Both hold counts and sums, (B, 2, ..., questions) of the rows that go right, (B, 2, ..., 1) of all.
+    """
+    left = whole - right
+
+    def explained(side: Tensor) -> Tensor:
+        return side[:, 1] ** 2 / (side[:, 0] + SHRINKAGE)
+
+    gain = explained(right) + explained(left) - explained(whole)
+    return gain.masked_fill(torch.minimum(right[:, 0], left[:, 0]) < LEAST, -1.0)
+
+
+def _right(X: Tensor, columns: Tensor, thresholds: Tensor) -> Tensor:
+    """Whether contexts X (B, q, P) lie above thresholds of columns, both (B, M, q), as whole numbers."""
+    each = X[:, None].expand(-1, columns.shape[1], -1, -1)
+    return (each.gather(3, columns[..., None])[..., 0] > thresholds).long()
+
+
+@lru_cache(maxsize=64)
+def sampled(rows: int, device: torch.device) -> Tensor:
+    """How often each row counts in every tree, (ROUNDS, TREES, rows): as in bootstrap samples."""
+    drawn = np.random.default_rng(rows).poisson(1.0, size=(ROUNDS, TREES, rows))
+    with torch.inference_mode(False):
+        return torch.tensor(drawn, dtype=torch.float32, device=device)
