@@ -2,10 +2,10 @@
 
     python benchmarks/rare_rewards.py [--seeds 20] [--rounds 4000] [--counts-only]
 
-First the chance that the first of two arms is best, from counts alone, beside the exact Beta-Bernoulli answers
-with even priors and with Jeffreys's: where counts are small these differ by more than 0.2, so that no answer is
-near to both. Then the regret of PFN-TS in a shop with five offers whose effects depend on the visitor,
-beside Beta-Bernoulli Thompson sampling, LinTS and picking at random, all on the same visitors.
+First the chance that the first of two arms is best, from counts alone, beside the exact Beta-Bernoulli
+answers with even priors and with Jeffreys's: where counts are small these differ by more than 0.2, so that no
+answer is near to both. Then the regret of PFN-TS in a shop with five offers whose effects depend on the
+visitor, beside Beta-Bernoulli Thompson sampling, LinTS and picking at random, all on the same visitors.
 """
 
 from __future__ import annotations
