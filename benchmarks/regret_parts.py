@@ -2,14 +2,14 @@
 
     python benchmarks/regret_parts.py steps linear [--rounds 2000] [--replications 1] [--data FOLDER]
 
-The same replications of a scenario are played in six ways, and the regret of each is printed:
+The same replications of a scenario are played in seven ways, and the regret of each is printed:
 
 - *default*: as it comes;
-- *draws*: the part of it that is lost in rounds in which the draw did not take the likeliest arm;
+- *draws*: the part of it that is lost because a draw or a revisit did not take the likeliest arm;
 - *greedy*: with ``exploration=0``;
 - *full*: greedy, and told the rewards of all arms in every round: what is left is prediction alone;
 - *disjoint*, *joint*: as it comes, with that encoding instead of choosing between them;
-- *full disjoint*, *full joint*: both.
+- *full disjoint*, *full joint*: with that encoding and told all rewards.
 
 A greedy run that loses less than the default one explores too much; one that loses more, too little. What the
 default loses beyond full information is the price of seeing one reward a round.
@@ -28,8 +28,6 @@ from pfnts.environments import Environment
 from pfnts.experiments import PolicySpec, RunSpec
 from pfnts.experiments.scenarios import make_environment
 from pfnts.simulation.loop import pseudo_regret
-
-ENCODINGS = ("adaptive", "disjoint", "joint")
 
 
 def played(environment: Environment, rng: np.random.Generator, **options: object) -> tuple[float, float]:
