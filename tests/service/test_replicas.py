@@ -97,13 +97,13 @@ def test_replicas_agree_though_one_is_stopped_and_the_leader_is_killed(database,
         until(lambda: len(traffic[services.index(left)].answers) >= reached, 60)
         stopped.signal(signal.SIGCONT)
         reached = len(traffic[services.index(stopped)].answers) + 20
-        until(lambda: len(traffic[services.index(stopped)].answers) >= reached, 20)
+        until(lambda: len(traffic[services.index(stopped)].answers) >= reached, 60)
         for one in traffic:
             one.stop()
         # Every decision is settled in the end, by whoever leads.
         store = open_store("", database)
         time.sleep(WAIT)
-        until(lambda: _count(store, "decided") == _count(store, "settled"), 20)
+        until(lambda: _count(store, "decided") == _count(store, "settled"), 60)
         assert sum(map(leads, (stopped, left))) == 1
         # A follower knows of its lag when it has polled: in the end the same log, the same model.
         until(lambda: stopped.settle("shop")["model"] == left.settle("shop")["model"])
@@ -149,7 +149,7 @@ def test_a_leader_that_is_stopped_and_comes_back_settles_nothing_twice(database,
         assert services[0].http.post("/v1/experiments", json=settings).status_code == 201
         until(lambda: services[1].http.get("/v1/experiments/shop").status_code == 200)
         for round in range(3):
-            until(lambda: sum(map(leads, services)) == 1, 20)
+            until(lambda: sum(map(leads, services)) == 1, 60)
             [leader] = [service for service in services if leads(service)]
             [other] = [service for service in services if service is not leader]
             for i in range(30):  # their time is over while it is about to stop
@@ -162,11 +162,11 @@ def test_a_leader_that_is_stopped_and_comes_back_settles_nothing_twice(database,
                 answer = other.http.post("/v1/experiments/shop/decisions", json={"context": context()})
                 return answer.status_code == 200
 
-            until(decides, 20)  # a lock that the stopped one holds is freed
-            until(lambda other=other: leads(other), 20)
-            until(lambda: _count(store, "decided") == _count(store, "settled"), 20)
+            until(decides, 60)  # a lock that the stopped one holds is freed
+            until(lambda other=other: leads(other), 60)
+            until(lambda: _count(store, "decided") == _count(store, "settled"), 60)
             leader.signal(signal.SIGCONT)
-            until(lambda: sum(map(leads, services)) == 1, 20)
+            until(lambda: sum(map(leads, services)) == 1, 60)
             assert leads(other), "the one that was stopped knows that it leads no more"
         until(lambda: services[0].settle("shop")["model"] == services[1].settle("shop")["model"])
     finally:
