@@ -5,7 +5,7 @@
 The same replications of a scenario are played in seven ways, and the regret of each is printed:
 
 - *default*: as it comes;
-- *draws*: the part of it that is lost because a draw or a revisit did not take the likeliest arm;
+- *draws*: the part of it that is lost because a draw did not take the likeliest arm;
 - *greedy*: with ``exploration=0``;
 - *full*: greedy, and told the rewards of all arms in every round: what is left is prediction alone;
 - *disjoint*, *joint*: as it comes, with that encoding instead of choosing between them;

@@ -77,7 +77,6 @@ CASES = [
     Case("pfn-ts shrunk", linear(estimator="shrunk"), seeds=5),
     Case("pfn-ts threshold", linear(encoding="threshold", refresh=2.0), seeds=5),
     Case("pfn-ts greedy", linear(exploration=0.0), seeds=5),
-    Case("pfn-ts that revisits", linear(exploration=0.5)),
     Case("pfn-ts exploring", linear(explore=0.1), seeds=5),
     Case("pfn-ts limited", linear(holdout=0.05, max_share=0.9), seeds=5),
     Case("pfn-ts predictive", linear(estimator="predictive"), seeds=5),

@@ -4,13 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.integrate
 import scipy.stats
 from numpy.random import Generator
 
 from pfnts import Policy
-from pfnts.policies.decision import Choices
-from pfnts.policies.rules import evenly, greedy, largest, revisited, thompson
+from pfnts.policies.rules import evenly, greedy, largest, thompson
 from pfnts.posterior import GaussianPosterior, RewardDistribution
 
 N = 8000
@@ -63,33 +61,6 @@ def test_rewards_are_drawn_by_the_same_rule(rng: Generator) -> None:
     seen = np.bincount(index, minlength=3) / N
     assert share[2] == 0
     assert (np.abs(seen - share) < 5 * np.sqrt(share * (1 - share) / N) + 1e-12).all()
-
-
-@pytest.mark.parametrize("n", [0, 3, 20, 400])
-def test_the_share_of_a_revisited_arm_is_the_chance_of_an_unseen_kind_of_context(n: int) -> None:
-    # None of n contexts was of the kind. It does not exist, or has any share p of all contexts: even odds.
-    unseen = scipy.integrate.quad(lambda p: (1 - p) ** n, 0, 1)[0]
-    comes_now = scipy.integrate.quad(lambda p: p * (1 - p) ** n, 0, 1)[0]
-    chance = 0.5 * comes_now / (0.5 + 0.5 * unseen)
-    first = Choices(np.zeros(1, dtype=np.int64), np.array([[1.0, 0.0, 0.0, 0.0]]))
-    eligible = np.array([[True, True, False, True]])
-    found = revisited(first, eligible, np.array([1e9, n, 0, 1e9]), np.array([0.9]))
-    np.testing.assert_allclose(found.propensities[0], [1 - chance / 3, chance / 3, 0, 0], atol=1e-9)
-
-
-def test_revisits_follow_the_propensities_and_leave_the_other_rounds_alone(rng: Generator) -> None:
-    shares = np.tile([0.7, 0.3, 0.0, 0.0], (N, 1))
-    choices = Choices((rng.random(N) < 0.3).astype(np.int64), shares)
-    eligible = np.tile([True, True, False, True], (N, 1))
-    rows = np.array([1.0, 40.0, 0.0, 0.0])
-    found = revisited(choices, eligible, rows, rng.random(N))
-    np.testing.assert_allclose(found.propensities.sum(axis=1), 1)
-    expected = N * found.propensities[0]
-    seen = np.bincount(found.index, minlength=4)
-    assert seen[2] == 0 == expected[2]
-    assert scipy.stats.chisquare(seen[[0, 1, 3]], expected[[0, 1, 3]]).pvalue > 1e-5
-    none = revisited(choices, eligible, rows, np.ones(N))
-    np.testing.assert_array_equal(none.index, choices.index)
 
 
 def test_thompson_splits_certain_ties(rng: Generator) -> None:

@@ -26,7 +26,7 @@ from pfnts.policies.budget import BudgetPrice, arm_costs
 from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.policies.rewards import REWARDS, Rewards
-from pfnts.policies.rules import revisited, thompson
+from pfnts.policies.rules import thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.policies.unexplored import bounded
 from pfnts.posterior import AnyPosterior, Estimator
@@ -52,8 +52,7 @@ class PFNTS(Policy):
         options as in "subclt(base=1.5)", or an estimator.
     exploration
         Factor on the posterior's standard deviations when an arm is drawn; 1 is Thompson sampling proper, 0
-        takes the largest mean. Between the two, one of K arms with n rows of its own is also taken in a share
-        1 / (K (n + 2)^2) of the rounds. The posterior that is reported is not scaled.
+        takes the largest mean. The posterior that is reported is not scaled.
     memory
         How much an arm's history grows before its posterior is recomputed.
     traffic
@@ -132,9 +131,6 @@ class PFNTS(Policy):
         if not 0 <= self._exploration < np.inf:
             raise ValueError(f"exploration must be a finite number from 0 on, got {exploration}")
         self.rule: Reason = "thompson" if self._exploration else "greedy"
-        # A draw that is surer than the posterior gives arms up; with a range, what is unexplored stays open.
-        surer = 0 < self._exploration < 1
-        self._revisits = surer and self._features is None and rewards.range is None
         self._memory = memory
         self._warm: list[Version] | None = None  # of which questions need not wait
 
@@ -152,14 +148,9 @@ class PFNTS(Policy):
             scores = self._models.ridge_scores()
             shortlist = scores.shortlist(X, arms, eligible, size=int(self._most_asked), costs=costs)
         posterior = self._posterior(X, arms, shortlist)
-        draws = uniforms[:, self._revisits :]
-        choices = thompson(
-            posterior, eligible, draws, exploration=self._exploration, costs=costs, shortlist=shortlist
+        return thompson(
+            posterior, eligible, uniforms, exploration=self._exploration, costs=costs, shortlist=shortlist
         )
-        if not self._revisits:
-            return choices
-        held = [self._models.answering[arm].held[arm] for arm in arms]
-        return revisited(choices, eligible, np.array(held, dtype=np.float64), uniforms[:, 0])
 
     def _posterior(
         self,
@@ -213,7 +204,7 @@ class PFNTS(Policy):
         return replace(self._traffic, explore=max(self._traffic.explore, self._features.explore))
 
     def _n_uniforms(self, arms: ActionSet) -> int:
-        return int(min(len(arms.numbers), self._most_asked)) + 1 + self._estimator.coupled + self._revisits
+        return int(min(len(arms.numbers), self._most_asked)) + 1 + self._estimator.coupled
 
     def _costs(self, arms: ActionSet) -> Vector | None:
         if self._rewards.cost is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,35 +48,6 @@ def thompson(
         return Choices(index, best, posterior)
     np.put_along_axis(shares, shortlist, best, axis=1)  # the others are never chosen
     return Choices(np.take_along_axis(shortlist, index[:, None], axis=1)[:, 0], shares, posterior, shortlist)
-
-
-def revisited(choices: Choices, eligible: Mask, rows: Vector, uniforms: Vector) -> Choices:
-    """Take an arm with n rows in a share 1 / (K (n + 2)^2) of the rounds, K being those that may be taken.
-
-    So likely is it that the context is of a kind of which the arm has no row, and the arm the best there.
-    Were it certain that there is such a kind, any share of the contexts being as likely, Laplace's rule of
-    succession would give 1 / (n + 2); with even odds that there is none it is the square of that. After T
-    rounds an arm that is never the best has about (3 T / K)^(1/3) rows.
-
-    Parameters
-    ----------
-    choices
-        What is done otherwise.
-    eligible
-        Arms that may be taken, (q, K).
-    rows
-        Of each arm, (K,).
-    uniforms
-        (q,) numbers that decide who is taken.
-    """
-    taken = np.where(eligible, (rows + 2.0) ** -2, 0.0) / eligible.sum(axis=1, keepdims=True)
-    place = (taken.cumsum(axis=1) <= uniforms[:, None]).sum(axis=1)
-    others = 1 - taken.sum(axis=1, keepdims=True)
-    return replace(
-        choices,
-        index=np.where(place < eligible.shape[1], place, choices.index),
-        propensities=taken + others * choices.propensities,
-    )
 
 
 def greedy(values: Matrix, eligible: Mask, tie_break: Vector) -> Choices:
