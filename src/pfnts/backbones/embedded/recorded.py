@@ -11,7 +11,6 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Protocol, Self, TypeVar
 
@@ -198,18 +197,9 @@ class CudaGraphs:
                 try:
                     out = work()
                 finally:
-                    self._end(graph)
+                    graph.capture_end()
             now.wait_stream(self._side)
         return graph.replay, out
-
-    def _end(self, graph: torch.cuda.CUDAGraph) -> None:
-        try:
-            graph.capture_end()
-        except RuntimeError:
-            # Where torch leaves a failed recording open, memory that streams share would never be free again.
-            with suppress(RuntimeError, AttributeError):
-                torch._C._cuda_endAllocateToPool(self._device.index, self._pool)
-            raise
 
 
 def room_for(rows: int) -> int:
