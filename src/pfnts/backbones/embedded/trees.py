@@ -85,19 +85,16 @@ class Trees:
         self._fits += [BoostedTrees.grown(X[:, :size], y[:, :size]) for size in new]
         self._rows = after
         cuts = [before, *(size for size in new if size < after), after]
-        return joined([self._say(X[:, begin:end], begin) for begin, end in pairwise(cuts)])
+        return joined([self.say(X[:, begin:end], [begin])[:, 0] for begin, end in pairwise(cuts)])
 
     def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict contexts X (B, q, P) from the first rows, (B, S, q, 2)."""
-        last: dict[int, Tensor] = {}
-        for size in sizes:
-            fit = bisect_right(self._sizes, size)
-            if fit not in last:
-                last[fit] = self._say(X, size)
-        return stacked([last[bisect_right(self._sizes, size)] for size in sizes])
+        fits = [bisect_right(self._sizes, size) for size in sizes]
+        said = {fit: self._said_by(fit, X) for fit in dict.fromkeys(fits)}
+        return stacked([said[fit] for fit in fits])
 
-    def _say(self, X: Tensor, size: int) -> Tensor:
-        fit = bisect_right(self._sizes, size)
+    def _said_by(self, fit: int, X: Tensor) -> Tensor:
+        """What the first, second, ... fit says of contexts X (B, q, P); zero before the first."""
         return self._fits[fit - 1](X) if fit else X.new_zeros(*X.shape[:2], PREDICTIONS)
 
 
