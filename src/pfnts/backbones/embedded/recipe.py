@@ -24,27 +24,15 @@ class Recipe:
     """Tables in a step are as many as fit both."""
     lengths: tuple[int, ...] = (0, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
     """Rows of a table; 0 stands for histories of fewer than 32 rows."""
-    length_weights: tuple[float, ...] = (0.12, 0.13, 0.14, 0.16, 0.15, 0.15, 0.09, 0.045, 0.015)
-    late_length_weights: tuple[float, ...] = (0.1, 0.1, 0.1, 0.13, 0.13, 0.16, 0.13, 0.1, 0.05)
+    length_weights: tuple[float, ...] = (0.16, 0.14, 0.14, 0.15, 0.14, 0.13, 0.085, 0.045, 0.015)
+    late_length_weights: tuple[float, ...] = (0.14, 0.11, 0.1, 0.12, 0.12, 0.14, 0.12, 0.1, 0.05)
     """The same for the last part of the training."""
     late: float = 0.75
     """Share of the time after which the last part begins."""
-    few: tuple[int, ...] = (1, 3, 7, 12, 18, 26)
+    few: tuple[int, ...] = (2, 6, 13, 24)
     """Rows of short histories."""
-    widths: tuple[int, ...] = (2, 3, 5, 7, 10, 14, 20, 28, 40, 64, 100)
-    width_weights: tuple[float, ...] = (
-        0.03,
-        0.08,
-        0.16,
-        0.17,
-        0.165,
-        0.125,
-        0.11,
-        0.06,
-        0.055,
-        0.025,
-        0.02,
-    )
+    widths: tuple[int, ...] = (2, 4, 6, 10, 14, 20, 40, 100)
+    width_weights: tuple[float, ...] = (0.05, 0.17, 0.2, 0.2, 0.15, 0.12, 0.07, 0.04)
     steps_per_draw: int = 16
     """Steps that share a shape and one call of the prior, which is slow in small calls."""
     uses: int = 3
