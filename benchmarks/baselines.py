@@ -27,7 +27,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from pfnts.environments import names
-from pfnts.experiments import PolicySpec, Run, RunSpec, RunStore, plan, run_all, summarize
+from pfnts.experiments import Job, PolicySpec, Run, RunSpec, RunStore, plan, run_all, summarize
 from pfnts.reproduction.published import REGRET
 
 SEED, PILOT_SEED = 42, 4242
@@ -130,11 +130,11 @@ def main() -> None:
                 policy = pilot(row, scenario, horizon=arguments.horizon, store=store)
             task = progress.add_task(f"{name} on {scenario}", total=arguments.horizon * arguments.seeds)
 
-            def listener(spec: RunSpec, rounds: int, regret: float, task=task, name=name) -> None:  # type: ignore[no-untyped-def]
+            def listener(job: Job, rounds: int, regret: float, task=task, name=name) -> None:  # type: ignore[no-untyped-def]
                 progress.update(
                     task,
-                    completed=spec.replication * spec.horizon + rounds,
-                    description=f"{name} on {spec.scenario}, seed {spec.replication}: {regret:,.0f}",
+                    completed=job.spec.replication * job.spec.horizon + rounds,
+                    description=f"{name} on {job.spec.scenario}, seed {job.spec.replication}: {regret:,.0f}",
                 )
 
             specs = plan(
