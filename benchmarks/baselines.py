@@ -6,6 +6,9 @@ Finished runs are kept and not run again, so that the table can be filled a row 
     JAX_NUM_CPU_DEVICES=2 python benchmarks/baselines.py --rows bf-ts   # two chains at a time
     python benchmarks/baselines.py --rows neural-ts --seeds 1 --scenarios friedman
 
+XLA is kept to one thread, or one per device: the tables of BFTS are too small to share. What it compiled is
+kept below the folder of the runs. NPROC and JAX_COMPILATION_CACHE_DIR say otherwise.
+
 Pilots: LinTS chooses nu from {1, 0.1, 0.01} over the whole horizon, NeuralTS lambda from {1, ..., 0.001} and
 nu^2 from {0.1, ..., 0.0001} over a shorter one, each by the regret of one run with a seed of its own.
 """
@@ -13,6 +16,7 @@ nu^2 from {0.1, ..., 0.0001} over a shorter one, each by the regret of one run w
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import product
@@ -23,7 +27,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from pfnts.environments import names
-from pfnts.experiments import PolicySpec, Run, RunSpec, RunStore, plan, run_all, summarize
+from pfnts.experiments import Job, PolicySpec, Run, RunSpec, RunStore, plan, run_all, summarize
 from pfnts.reproduction.published import REGRET
 
 SEED, PILOT_SEED = 42, 4242
@@ -112,6 +116,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("build/baselines"))
     arguments = parser.parse_args()
+    # jax reads both once, when the first model is fitted
+    os.environ.setdefault("NPROC", os.environ.get("JAX_NUM_CPU_DEVICES", "1"))
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(arguments.out / "compiled"))
     store, console = RunStore(arguments.out), Console(width=150)
     done: dict[str, list[Run]] = {}
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
@@ -123,11 +130,11 @@ def main() -> None:
                 policy = pilot(row, scenario, horizon=arguments.horizon, store=store)
             task = progress.add_task(f"{name} on {scenario}", total=arguments.horizon * arguments.seeds)
 
-            def listener(spec: RunSpec, rounds: int, regret: float, task=task, name=name) -> None:  # type: ignore[no-untyped-def]
+            def listener(job: Job, rounds: int, regret: float, task=task, name=name) -> None:  # type: ignore[no-untyped-def]
                 progress.update(
                     task,
-                    completed=spec.replication * spec.horizon + rounds,
-                    description=f"{name} on {spec.scenario}, seed {spec.replication}: {regret:,.0f}",
+                    completed=job.spec.replication * job.spec.horizon + rounds,
+                    description=f"{name} on {job.spec.scenario}, seed {job.spec.replication}: {regret:,.0f}",
                 )
 
             specs = plan(

@@ -54,6 +54,8 @@ def widen(weights: Weights, begun: Weights) -> Weights:
     return Weights(torch.cat([weights.input, added]), weights.output)
 
 
+@torch.inference_mode()
+@np.errstate(all="ignore")  # weights that grow beyond all bounds are the caller's business
 def train(
     weights: Weights,
     anchor: Weights,
@@ -79,34 +81,48 @@ def train(
     steps, learning_rate, penalty
         Number and size of the steps; lambda of the objective.
     """
-    n, y = sum(len(rows) for rows, _ in tables), torch.cat([y for _, y in tables])
-    w, v = weights.input.clone(), weights.output.clone()
-    by_input, by_output, h = torch.empty_like(w), torch.empty_like(v), w.new_empty(n, weights.width)
-    blocks = list(zip(w, by_input, h.split([len(rows) for rows, _ in tables]), tables, strict=True))
+    counts = [len(rows) for rows, _ in tables]
+    n, y = sum(counts), torch.cat([y for _, y in tables])
+    columns = torch.cat([rows for rows, _ in tables]).T.contiguous()
+    # Input weights (K, P + 1, H): so long tables are multiplied fastest, both ways.
+    w, first = (part.input.transpose(1, 2).contiguous() for part in (weights, anchor))
+    v, by_input, by_output = weights.output.clone(), torch.empty_like(w), torch.empty_like(weights.output)
+    h, error, scaled = w.new_empty(n, weights.width), torch.empty_like(y), torch.empty_like(columns)
+    tied = zip(w, by_input, h.split(counts), scaled.split(counts, dim=1), tables, strict=True)
+    blocks = [(block, slope, hidden, part, rows) for block, slope, hidden, part, (rows, _) in tied]
+    # Views of what the steps change, and the products whose sums are the slopes of all arms together.
+    units, by_units, by_bias, products = v[:-1], by_output[:-1], by_input[:, -1], torch.empty_like(w)
+    summed = products.view(-1, weights.width)
     objective, rate = float("nan"), 2 * learning_rate / n
     for step in range(steps):
-        # Few and large operations, in place: there are millions of steps, and most tables are small.
-        for block, _, hidden, (rows, _) in blocks:
-            torch.mm(rows, block.T, out=hidden)
-        error = torch.mv(h.relu_(), v[:-1]).add_(v[-1]).sub_(y)
+        # Few and large operations, in place: there are hundreds of thousands of steps.
+        for block, _, hidden, _, rows in blocks:
+            torch.mm(rows, block, out=hidden)
+        torch.mv(h.relu_(), units, out=error).add_(v[-1]).sub_(y)
         if step == steps - 1:
-            away = Weights(w - anchor.input, v - anchor.output)
+            away = Weights((w - first).transpose(1, 2), v - anchor.output)
             objective = float(error @ error) / n + penalty / n * _squared(away)
-        torch.mv(h.T, error, out=by_output[:-1])
-        by_output[-1] = error.sum()
-        h.sign_().mul_(error[:, None])
-        for _, slope, hidden, (rows, _) in blocks:
-            torch.mm(hidden.T, rows, out=slope)
-        by_input.mul_(v[:-1, None])
-        # One bias, stored with every arm: each copy moves by the sum over the arms, one after the other.
-        bias = by_input[0, :, -1].clone()
-        for slope in by_input[1:]:
-            bias += slope[:, -1]
-        by_input[:, :, -1] = bias
-        for moved, slope, first in ((w, by_input, anchor.input), (v, by_output, anchor.output)):
-            slope.add_(moved, alpha=penalty).sub_(first, alpha=penalty)
+        torch.mul(columns, error, out=scaled)
+        h.sign_()
+        for _, slope, hidden, part, _ in blocks:
+            torch.mm(part, hidden, out=slope)
+        # What a unit puts out is w x where it is not 0, so that its slope by v is the sum of w times this.
+        torch.mul(w, by_input, out=products)
+        _add(summed, by_units)
+        torch.sum(error, 0, out=by_output[-1])
+        # One bias, stored with every arm: each copy moves by the sum over the arms.
+        by_bias[:] = _add(by_bias, by_bias.new_empty(weights.width))
+        by_input.mul_(units)
+        for moved, slope, start in ((w, by_input, first), (v, by_output, anchor.output)):
+            slope.add_(moved, alpha=penalty).sub_(start, alpha=penalty)
             moved.sub_(slope, alpha=rate)
-    return Weights(w, v), objective
+    return Weights(w.transpose(1, 2).contiguous(), v), objective
+
+
+def _add(rows: Tensor, into: Tensor) -> Tensor:
+    """Add rows one after the other, as numpy does: zeros of an arm that never moved change nothing."""
+    np.add.reduce(rows.numpy(), axis=0, out=into.numpy())
+    return into
 
 
 def _squared(away: Weights) -> float:
