@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from pfnts.cli.console import leave_with_failures, plain_warnings, say, show, stoppable
-from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
+from pfnts.cli.options import Address, Device, EngineName, Workers, chosen_engine, option
 from pfnts.cli.progress import finish_all
 from pfnts.cli.run import policy_grid
 from pfnts.contexts import read_file
@@ -32,41 +32,35 @@ def ope(
             help="A CSV or Parquet file; or `drinkless`, or `drinkless-sim`, which needs no file."
         ),
     ],
-    action: Annotated[str | None, typer.Option(help="Column of the action taken.")] = None,
-    reward: Annotated[str | None, typer.Option(help="Column of the reward.")] = None,
+    action: Annotated[str | None, option("Column of the action taken.")] = None,
+    reward: Annotated[str | None, option("Column of the reward.")] = None,
     propensity: Annotated[
         str | None,
-        typer.Option(
-            help="Column with the probability of the action taken; or `none=0.4,new=0.6`, a constant for "
+        option(
+            "Column with the probability of the action taken; or `none=0.4,new=0.6`, a constant for "
             "each action; or `none=p_none,new=p_new`, a column for each."
         ),
     ] = None,
-    cluster: Annotated[str | None, typer.Option(help="Column of the person; people are resampled.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column by which the rounds are ordered.")] = None,
+    cluster: Annotated[str | None, option("Column of the person; people are resampled.")] = None,
+    time: Annotated[str | None, option("Column by which the rounds are ordered.")] = None,
     context: Annotated[
-        list[str] | None, typer.Option(help="Column that policies see; repeat. Ids and dates only if named.")
+        list[str] | None, option("Column that policies see; repeat. Ids and dates only if named.")
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Who is evaluated; repeat for more: `lin-ts:nu=0.1`, or `file:shop.policy`, a saved one."
-        ),
+        option("Who is evaluated; repeat for more: `lin-ts:nu=0.1`, or `file:shop.policy`, a saved one."),
     ] = None,
-    replicates: Annotated[int, typer.Option(min=0, help="Resampled logs for intervals; 0 gives none.")] = 30,
+    replicates: Annotated[int, option("Resampled logs for intervals; 0 gives none.", min=0)] = 30,
     fewer: Annotated[
-        list[str] | None, typer.Option(help="Fewer of them for a slow policy: `bf-ts=3`; repeat for more.")
+        list[str] | None, option("Fewer of them for a slow policy: `bf-ts=3`; repeat for more.")
     ] = None,
     identity: Annotated[
-        str, typer.Option(help="How policies see the person: auto, none, one-hot or code (three numbers).")
+        str, option("How policies see the person: auto, none, one-hot or code (three numbers).")
     ] = "auto",
-    people: Annotated[int | None, typer.Option(min=1, help="Only the first so many people.")] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with drinkless.csv.gz; PFNTS_DATA when left out.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same replays.")] = 42,
-    out: Annotated[Path, typer.Option(help="Folder of finished replays and of report.html.")] = Path(
-        "runs/ope"
-    ),
+    people: Annotated[int | None, option("Only the first so many people.", min=1)] = None,
+    data: Annotated[Path | None, option("Folder with drinkless.csv.gz; PFNTS_DATA when left out.")] = None,
+    seed: Annotated[int, option("The same seed gives the same replays.", min=0)] = 42,
+    out: Annotated[Path, option("Folder of finished replays and of report.html.")] = Path("runs/ope"),
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,

@@ -16,6 +16,7 @@ from rich.progress import Progress as Bars
 
 from pfnts.backbones.devices import check_device
 from pfnts.cli.console import say, terminal
+from pfnts.cli.options import option
 from pfnts.experiments.files import folder_at
 from pfnts.experiments.report.tables import csv_text
 from pfnts.files import write_file
@@ -28,37 +29,31 @@ if TYPE_CHECKING:
 
 
 def pretrain(
-    out: Annotated[Path, typer.Option(help="Folder for checkpoints, log and weights.")] = Path(
-        "runs/pretrain"
-    ),
+    out: Annotated[Path, option("Folder for checkpoints, log and weights.")] = Path("runs/pretrain"),
     seconds: Annotated[
-        float, typer.Option(min=1, help="Time to train for; the learning rate falls to nothing at its end.")
+        float, option("Time to train for; the learning rate falls to nothing at its end.", min=1)
     ] = 900,
     stop_after: Annotated[
-        float | None, typer.Option(min=0, help="Stop this time after so many seconds, to go on later.")
+        float | None, option("Stop this time after so many seconds, to go on later.", min=0)
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="Where to train, such as cuda; cpu is for trying it out.")
-    ] = "cpu",
+    device: Annotated[str, option("Where to train, such as cuda; cpu is for trying it out.")] = "cpu",
     begin: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Weights to begin from, not at random.")
+        Path | None, option("Weights to begin from, not at random.", exists=True, dir_okay=False)
     ] = None,
     learning_rate: Annotated[
-        float, typer.Option(min=0, help="The largest learning rate; a third of it to go on from --begin.")
+        float, option("The largest learning rate; a third of it to go on from --begin.", min=0)
     ] = 4e-3,
     compiled: Annotated[
-        bool, typer.Option("--compile/--no-compile", help="Compile on a GPU: two minutes, for long runs.")
+        bool, option("Compile on a GPU: two minutes, for long runs.", "--compile/--no-compile")
     ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Where the tables come from.")] = 0,
+    seed: Annotated[int, option("Where the tables come from.", min=0)] = 0,
     rows_per_step: Annotated[
-        int | None, typer.Option(min=64, help="Rows of all tables of a step; fewer need less memory.")
+        int | None, option("Rows of all tables of a step; fewer need less memory.", min=64)
     ] = None,
-    layers: Annotated[
-        int | None, typer.Option(min=1, help="Blocks of the network's in-context stage.")
-    ] = None,
-    report_every: Annotated[float, typer.Option(min=1, help="Seconds between checkpoints.")] = 60,
+    layers: Annotated[int | None, option("Blocks of the network's in-context stage.", min=1)] = None,
+    report_every: Annotated[float, option("Seconds between checkpoints.", min=1)] = 60,
     tiny: Annotated[
-        bool, typer.Option("--tiny", help="A tiny network on tiny tables: minutes on a CPU, of no other use.")
+        bool, option("A tiny network on tiny tables: minutes on a CPU, of no other use.", "--tiny")
     ] = False,
 ) -> None:
     """Train the network of the embedded backbone on its synthetic prior.

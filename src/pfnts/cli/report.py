@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 
 from pfnts.cli.console import say
+from pfnts.cli.options import option
 from pfnts.experiments.report import write_report
 
 
 def report(
     runs: Annotated[Path, typer.Argument(help="Folder of finished runs, as `pfnts run --out` leaves it.")],
-    out: Annotated[Path | None, typer.Option(help="Where it goes; RUNS/report when left out.")] = None,
+    out: Annotated[Path | None, option("Where it goes; RUNS/report when left out.")] = None,
     figures: Annotated[
-        bool, typer.Option(help="Draw the figures for papers and slides; the page has curves of its own.")
+        bool, option("Draw the figures for papers and slides; the page has curves of its own.")
     ] = True,
 ) -> None:
     """Make tables, figures and a page from finished runs.

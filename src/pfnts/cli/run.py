@@ -7,18 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from pfnts import environments
-from pfnts.cli.console import (
-    leave_with_failures,
-    plain_warnings,
-    regret_table,
-    say,
-    show,
-    stoppable,
-)
-from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
+from pfnts.cli.console import leave_with_failures, plain_warnings, regret_table, say, show, stoppable
+from pfnts.cli.options import Address, Data, Device, EngineName, Workers, chosen_engine, option
 from pfnts.cli.progress import finish_all
 from pfnts.environments import MissingDatasetError
 from pfnts.events import Label
@@ -29,37 +20,32 @@ from pfnts.experiments.scenarios import table_scenario
 def run(
     scenario: Annotated[
         list[str],
-        typer.Option(
-            help="What to play; repeat for more, or 'all'. See **pfnts scenarios**. Your own: "
+        option(
+            "What to play; repeat for more, or 'all'. See **pfnts scenarios**. Your own: "
             "`module.OBJECT`, or a table, `mine.csv`, with **--target**."
         ),
     ] = ["friedman"],  # noqa: B006 (typer reads the default and never changes it)
     policy: Annotated[
         list[str],
-        typer.Option(
-            help="Who plays; repeat for more. Options go behind a colon: `lin-ts:nu=0.1,warmup=5`. Your own: "
+        option(
+            "Who plays; repeat for more. Options go behind a colon: `lin-ts:nu=0.1,warmup=5`. Your own: "
             "`module.Class`."
         ),
     ] = ["pfn-ts"],  # noqa: B006
     target: Annotated[
-        str | None, typer.Option(help="Column of a table whose classes are the arms; the right one pays 1.")
+        str | None, option("Column of a table whose classes are the arms; the right one pays 1.")
     ] = None,
-    horizon: Annotated[
-        int, typer.Option(min=1, help="Rounds in a run; of a table no more than rows.")
-    ] = 10_000,
-    replications: Annotated[int, typer.Option(min=1, help="Independent runs of each policy.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same runs.")] = 42,
+    horizon: Annotated[int, option("Rounds in a run; of a table no more than rows.", min=1)] = 10_000,
+    replications: Annotated[int, option("Independent runs of each policy.", min=1)] = 5,
+    seed: Annotated[int, option("The same seed gives the same runs.", min=0)] = 42,
     backbone: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Prediction model of policies that have one; repeat to compare. See **pfnts info**."
-        ),
+        option("Prediction model of policies that have one; repeat to compare. See **pfnts info**."),
     ] = None,
     encoding: Annotated[
-        list[str] | None,
-        typer.Option(help="How arms enter the model, for policies that choose; repeat to compare."),
+        list[str] | None, option("How arms enter the model, for policies that choose; repeat to compare.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder in which finished runs are kept.")] = Path("runs"),
+    out: Annotated[Path, option("Folder in which finished runs are kept.")] = Path("runs"),
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -137,17 +123,17 @@ def policy_grid(
     specs: list[PolicySpec] = []
     for written in map(PolicySpec.parse, texts):
         variants = [written]
-        for option, values in axes.items():
-            if values and option not in dict(written.options):
+        for name, values in axes.items():
+            if values and name not in dict(written.options):
                 with suppress(UnknownOptionError):  # a policy without this option is run once, as it is
-                    variants[0].having(option, values[0]).build(arms=2)
-                    variants = [variant.having(option, value) for variant in variants for value in values]
+                    variants[0].having(name, values[0]).build(arms=2)
+                    variants = [variant.having(name, value) for variant in variants for value in values]
         specs += variants
     specs = list(dict.fromkeys(specs))
     for spec in specs:
         # A wrong option or a missing extra shows here, not after the first hour.
         spec.build(arms=arms)
-    for option, values in axes.items():
-        if values and not any(option in dict(spec.options) for spec in specs):
-            raise ValueError(f"--{option} needs a policy that has one, got {', '.join(texts)}")
+    for name, values in axes.items():
+        if values and not any(name in dict(spec.options) for spec in specs):
+            raise ValueError(f"--{name} needs a policy that has one, got {', '.join(texts)}")
     return specs

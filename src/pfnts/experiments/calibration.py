@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -17,7 +17,7 @@ from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
 from pfnts.experiments.heldout_functions import HeldOutDraw
-from pfnts.experiments.jobs import Engine, Progress, prepare
+from pfnts.experiments.jobs import Engine, Progress, Spec, prepare
 from pfnts.experiments.spec import backbone_name, loaded
 from pfnts.experiments.store import Run, RunStore
 from pfnts.experiments.summary import mean_and_error
@@ -53,15 +53,16 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class CoverageSpec:
+class CoverageSpec(Spec):
     """Histories of one task and one size, all replications, for one model.
 
     Most of BART's time goes to its compiler, once for every size: so replications are not torn apart.
     """
 
-    noun: ClassVar[str] = "cell"
-    measure: ClassVar[str] = "coverage"
-    result: ClassVar[type[Measured]] = Measured
+    kind = "coverage"
+    noun = "cell"
+    measure = "coverage"
+    result = Measured
 
     task: str
     """Scenario whose arm 0 is learned; its mean rewards must be known."""
@@ -88,10 +89,6 @@ class CoverageSpec:
     def variances(self) -> tuple[str, ...]:
         """How the model gets its intervals."""
         return ("mcmc",) if self.model == BART else usable(loaded(self.model))
-
-    def describe(self) -> dict[str, Any]:
-        """Everything above as plain JSON values."""
-        return {"kind": "coverage", **self.__dict__}
 
     def decided_by(self, inputs: object) -> dict[str, Any]:  # noqa: ARG002 (a history is drawn, not read)
         """Weights and files of the user's own behind the model."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from pfnts.experiments.jobs import Progress
+from pfnts.experiments.jobs import Progress, Spec
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import Run
 from pfnts.experiments.threads import one_thread
@@ -38,7 +38,7 @@ ESTIMATORS = ("snips", "dr")
 
 
 @dataclass(frozen=True)
-class ReplaySpec:
+class ReplaySpec(Spec):
     """One replay: a policy on one of the logs.
 
     Examples
@@ -48,9 +48,10 @@ class ReplaySpec:
     'uniform on the log'
     """
 
-    noun: ClassVar[str] = "replay"
-    measure: ClassVar[str] = "matches"
-    result: ClassVar[type[Replay]] = Replay
+    kind = "replay"
+    noun = "replay"
+    measure = "matches"
+    result = Replay
 
     policy: PolicySpec
     """Who decides."""
@@ -76,7 +77,7 @@ class ReplaySpec:
 
     def describe(self) -> dict[str, Any]:
         """Everything above as plain JSON values."""
-        described = {"kind": "replay", **self.__dict__, "policy": self.policy.describe()}
+        described = {**super().describe(), "policy": self.policy.describe()}
         del described["rounds"]  # the log says it
         return described
 
@@ -141,11 +142,8 @@ def chosen_identity(log: Log, policy: PolicySpec) -> Identity:
     """
     if log.clusters is None or policy.name in _CONTEXT_FREE or policy.path is not None:
         return "none"
-    backbone = policy.backbone()
-    compact = policy.name in _SLOW_WITH_COLUMNS or (
-        backbone is not None and not backbone.startswith("linear")
-    )
-    return "code" if compact or log.n_groups > _ONE_HOT_LIMIT else "one-hot"
+    slow = policy.name in _SLOW_WITH_COLUMNS or not (policy.backbone() or "linear").startswith("linear")
+    return "code" if slow or log.n_groups > _ONE_HOT_LIMIT else "one-hot"
 
 
 def plan_replays(

@@ -1,9 +1,9 @@
-"""Options of the commands that make runs: how many at a time, by whom, where, from which data."""
+"""Options that commands have in common: how many runs at a time, by whom, where, from which data."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,27 +11,24 @@ from pfnts.backbones.devices import check_device
 from pfnts.experiments.engines import LocalEngine, RayEngine
 from pfnts.experiments.jobs import Engine
 
-Workers = Annotated[
-    int | None,
-    typer.Option(min=1, help="Runs at a time, a core each; all cores when left out."),
-]
+
+def option(text: str, *names: str, **rules: Any) -> Any:
+    """Describe an option: its meaning, its names if not the parameter's own, and rules of `typer.Option`."""
+    return typer.Option(*names, help=text, **rules)
+
+
+Workers = Annotated[int | None, option("Runs at a time, a core each; all cores when left out.", min=1)]
 EngineName = Annotated[
-    str,
-    typer.Option("--engine", help="Who makes the runs: **local** processes, or a **ray** cluster."),
+    str, option("Who makes the runs: **local** processes, or a **ray** cluster.", "--engine")
 ]
 Address = Annotated[
-    str | None,
-    typer.Option(help="Of a running Ray cluster, such as `auto`; one is started here when left out."),
+    str | None, option("Of a running Ray cluster, such as `auto`; one is started here when left out.")
 ]
 Device = Annotated[
-    str,
-    typer.Option(
-        help="Where pfn-ts computes, such as cuda, if its backbone can. Other policies stay on the CPU."
-    ),
+    str, option("Where pfn-ts computes, such as cuda, if its backbone can. Other policies stay on the CPU.")
 ]
 Data = Annotated[
-    Path | None,
-    typer.Option(help="Folder with the OpenML tables; PFNTS_DATA or a download when left out."),
+    Path | None, option("Folder with the OpenML tables; PFNTS_DATA or a download when left out.")
 ]
 
 
