@@ -17,9 +17,8 @@ from pfnts.cli.info import info, scenarios, weights
 from pfnts.cli.ope import ope
 from pfnts.cli.options import option
 from pfnts.cli.pretrain import pretrain
-from pfnts.cli.report import report
 from pfnts.cli.reproduce import reproduce
-from pfnts.cli.run import run
+from pfnts.cli.run import report, run
 from pfnts.cli.service import export, keys, serve, service
 
 app = typer.Typer(

@@ -85,13 +85,8 @@ def ope(
     rounds = rounds if people is None else rounds.first(people)
     default = PAPER if log == "drinkless" else QUICK
     specs = policy_grid(policy or default, arms=rounds.arms)
-    planned = plan_replays(
-        rounds,
-        specs,
-        replicates=counts(specs, replicates, fewer or []),
-        identity=identity_of(identity),
-        seed=seed,
-    )
+    some, told = counts(specs, replicates, fewer or []), identity_of(identity)
+    planned = plan_replays(rounds, specs, replicates=some, identity=told, seed=seed)
     chosen = chosen_engine(engine, workers=workers, address=address, device=device)
     store = RunStore(out)
     jobs = prepare(planned, inputs=rounds, device=device)
@@ -113,24 +108,17 @@ def ope(
 
 def roles_of(log: str, given: Mapping[str, str | None], **others: Any) -> Roles:
     """Which column is what, where action, reward and propensity are all said."""
-    missing = [f"--{option}" for option, value in given.items() if value is None]
-    if missing:
+    if missing := [f"--{name}" for name, value in given.items() if value is None]:
+        there = f"{log} has the columns {list(read_file(log).names)}"
         raise ValueError(
-            f"a log of your own needs {' and '.join(missing)} to say which columns these are; {log} has "
-            f"the columns {list(read_file(log).names)}"
+            f"a log of your own needs {' and '.join(missing)} to say which columns these are; {there}"
         )
     action, reward, propensity = map(str, given.values())
     return Roles(action, reward, parse_propensity(propensity), **others)
 
 
 def parse_propensity(text: str) -> str | dict[str, float | str]:
-    """Read a column's name, or a constant or column for each action.
-
-    Examples
-    --------
-    >>> parse_propensity("p"), parse_propensity("none=0.4,new=0.6")
-    ('p', {'none': 0.4, 'new': 0.6})
-    """
+    """Read a column's name, or a constant or column for each action: ``none=0.4,new=p_new``."""
     if "=" not in text:
         return text
     parsed: dict[str, float | str] = {}
@@ -157,9 +145,7 @@ def counts(specs: Sequence[PolicySpec], replicates: int, fewer: Sequence[str]) -
     chosen = dict.fromkeys(specs, replicates)
     for item in fewer:
         name, _, number = item.rpartition("=")
-        if name not in {spec.name for spec in specs} or not number.isdigit():
-            raise ValueError(
-                f"--fewer must be policy=number for one of {', '.join(s.name for s in specs)}; got {item!r}"
-            )
+        if name not in (known := [spec.name for spec in specs]) or not number.isdigit():
+            raise ValueError(f"--fewer must be policy=number for one of {', '.join(known)}; got {item!r}")
         chosen |= {spec: min(int(number), replicates) for spec in specs if spec.name == name}
     return chosen

@@ -116,11 +116,8 @@ def pretrain(
     about = {"steps": str(after.step), "seconds": f"{after.seconds:.0f}", "seed": str(seed)}
     export_weights(network, out / "weights.safetensors", about=about)
     write_log(after.log, out / "log.csv", sizes=sizes)
-    megabytes = (out / "weights.safetensors").stat().st_size / 1e6
-    say(
-        f"{after.step:,} steps in {after.seconds:,.0f} s. {out}/weights.safetensors "
-        f"({megabytes:.1f} MB) and {out}/log.csv are written."
-    )
+    written = f"{out}/weights.safetensors ({(out / 'weights.safetensors').stat().st_size / 1e6:.1f} MB)"
+    say(f"{after.step:,} steps in {after.seconds:,.0f} s. {written} and {out}/log.csv are written.")
 
 
 def settings(*, layers: int | None, tiny: bool) -> tuple[Recipe, Architecture]:
@@ -157,9 +154,8 @@ def so_far(out: Path, architecture: Architecture) -> Progress:
         kept = json.loads(path.read_text(encoding="utf-8"))
         network, progress = kept["architecture"], Progress(**kept["progress"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"--out must not hold a damaged checkpoint, {path} is one: {error}; delete it"
-        ) from error
+        said = f"{path} is one: {error}; delete it"
+        raise ValueError(f"--out must not hold a damaged checkpoint, {said}") from error
     if network != asdict(architecture):
         raise ValueError(f"--out must be another folder: {out} holds a network of other sizes, {network}")
     return progress
@@ -167,12 +163,10 @@ def so_far(out: Path, architecture: Architecture) -> Progress:
 
 def in_words(row: dict[str, Any]) -> str:
     """One line for a checkpoint."""
-    scores = "; ".join(
-        f"{name} {' '.join(f'{x:.2f}' for x in found)}" for name, found in _heldout(row).items()
-    )
+    heldout = ((name, " ".join(f"{x:.2f}" for x in found)) for name, found in _heldout(row).items())
     return (
-        f"{row['seconds']:,.0f} s, step {row['step']:,}: loss {row['loss']:.4f}, "
-        f"learning rate {row['learning_rate']:.1e}, held-out {scores}"
+        f"{row['seconds']:,.0f} s, step {row['step']:,}: loss {row['loss']:.4f}, learning rate "
+        f"{row['learning_rate']:.1e}, held-out {'; '.join(map(' '.join, heldout))}"
     )
 
 

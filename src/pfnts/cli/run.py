@@ -1,4 +1,4 @@
-"""``pfnts run``."""
+"""``pfnts run``, and ``pfnts report`` on what it leaves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from pfnts import environments
 from pfnts.cli.console import leave_with_failures, plain_warnings, regret_table, say, show, stoppable
 from pfnts.cli.options import Address, Data, Device, EngineName, Workers, chosen_engine, option
@@ -14,7 +16,7 @@ from pfnts.cli.progress import finish_all
 from pfnts.environments import MissingDatasetError
 from pfnts.events import Label
 from pfnts.experiments import Job, PolicySpec, RunSpec, RunStore, UnknownOptionError, job, plan
-from pfnts.experiments.scenarios import table_scenario
+from pfnts.experiments.report import write_report
 
 
 def run(
@@ -77,6 +79,24 @@ def run(
     leave_with_failures(failures)
 
 
+def report(
+    runs: Annotated[Path, typer.Argument(help="Folder of finished runs, as `pfnts run --out` leaves it.")],
+    out: Annotated[Path | None, option("Where it goes; RUNS/report when left out.")] = None,
+    figures: Annotated[
+        bool, option("Draw the figures for papers and slides; the page has curves of its own.")
+    ] = True,
+) -> None:
+    """Make tables, figures and a page from finished runs.
+
+    The page, index.html, is one file that needs no network: sortable tables, regret curves with their values
+    under the pointer. The same tables lie beside it as markdown, CSV and LaTeX, the curves as SVG and PDF.
+    Runs that are missing are shown as missing, and damaged ones are named. The paper's numbers stand beside
+    ours in the report of **pfnts reproduce**.
+    """
+    page = write_report(runs, out, figures=figures)
+    say(f"The report is in {page}.")
+
+
 def obtainable(specs: Sequence[RunSpec], *, data: Path | None, device: str) -> list[Job]:
     """Work out the jobs but for those that need a missing table, with a note on each such scenario."""
     jobs: list[Job] = []
@@ -108,18 +128,13 @@ def scenarios_of(texts: Sequence[str], target: str | None) -> list[str]:
             "--target, the column of the classes, goes with a table (--scenario mine.csv), and a table needs "
             f"one; got {'none' if target is None else repr(target)} and {', '.join(texts)}"
         )
-    return [table_scenario(text, target) if text in tables and target else text for text in texts]
+    return [f"{text}:{target}" if text in tables else text for text in texts]
 
 
 def policy_grid(
-    texts: Sequence[str],
-    *,
-    backbone: Sequence[str] = (),
-    encoding: Sequence[str] = (),
-    arms: int | Sequence[Label] = 2,
+    texts: Sequence[str], *, arms: int | Sequence[Label] = 2, **axes: Sequence[str]
 ) -> list[PolicySpec]:
-    """Give each policy every backbone and every encoding that it takes, and try each out."""
-    axes = {"backbone": backbone, "encoding": encoding}
+    """Give each policy every value of the options in ``axes`` that it takes, and try each out."""
     specs: list[PolicySpec] = []
     for written in map(PolicySpec.parse, texts):
         variants = [written]

@@ -102,9 +102,8 @@ def show(data: Data = Path("pfnts-data"), database: Database = None) -> None:
         found = store.keys()
     table = Table("id", "name", "role", "experiment", "made", "revoked")
     for key in found:
-        table.add_row(
-            key.id, key.name, key.role, key.experiment or "all", _day(key.created), _day(key.revoked)
-        )
+        days = map(_day, (key.created, key.revoked))
+        table.add_row(key.id, key.name, key.role, key.experiment or "all", *days)
     terminal.print(table)
 
 

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
 from pfnts.experiments.heldout_functions import HeldOutDraw
 from pfnts.experiments.jobs import Engine, Progress, Spec, prepare
+from pfnts.experiments.outcomes import mean_and_error
 from pfnts.experiments.spec import backbone_name, loaded
 from pfnts.experiments.store import Run, RunStore
-from pfnts.experiments.summary import mean_and_error
 from pfnts.experiments.threads import one_thread
 from pfnts.ope.log import Matrix, Vector
 from pfnts.scores import coverage
@@ -228,12 +229,8 @@ def plan_coverage(
     models = [*names, *([BART] if bart else [])]
     if not models:
         raise ValueError("backbones must name at least one, or bart be true, got none")
-    return [
-        CoverageSpec(task, model, size, replications, seed)
-        for size in sorted(set(sizes), reverse=True)
-        for task in tasks
-        for model in models
-    ]
+    cells = product(sorted(set(sizes), reverse=True), tasks, models)
+    return [CoverageSpec(task, model, size, replications, seed) for size, task, model in cells]
 
 
 def coverage_rows(specs: Sequence[CoverageSpec], runs: Iterable[Run]) -> list[CoverageRow]:
@@ -261,14 +258,9 @@ def draw_history(task: str, size: int, *, number: int, queries: int = QUERIES, s
     """Draw the functions of a scenario, then rewards of arm 0 at ``size`` contexts, then the queries."""
     child, for_model = SeedSequence([seed, zlib.crc32(task.encode()), size, number]).spawn(2)
     drawn = environments.make(task, horizon=size + queries, rng=np.random.default_rng(child))
-    return HeldOutDraw(
-        X=drawn.contexts[:size],
-        y=drawn.rewards[:size, 0],
-        queries=drawn.contexts[size:],
-        latent=drawn.means[size:, 0],
-        outcomes=drawn.rewards[size:, 0],
-        seed=int(for_model.generate_state(1)[0] >> 1),
-    )
+    (X, later), (y, outcomes) = (np.split(of, [size]) for of in (drawn.contexts, drawn.rewards[:, 0]))
+    of_model = int(for_model.generate_state(1)[0] >> 1)
+    return HeldOutDraw(X, y, later, drawn.means[size:, 0], outcomes, seed=of_model)
 
 
 def backbone_intervals(backbone: Backbone, history: HeldOutDraw) -> dict[str, Interval]:

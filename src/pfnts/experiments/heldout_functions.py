@@ -56,13 +56,8 @@ class HeldOutFunction:
         X = take(for_rows, (size, self.n_features))
         queries = for_queries.random((QUERIES, self.n_features))
         latent = mean(queries)
-        return HeldOutDraw(
-            X=X,
-            y=self._rewards(mean(X), rng=for_rewards),
-            queries=queries,
-            latent=latent,
-            outcomes=self._rewards(latent, rng=for_outcomes),
-        )
+        y, outcomes = self._rewards(mean(X), rng=for_rewards), self._rewards(latent, rng=for_outcomes)
+        return HeldOutDraw(X, y, queries, latent, outcomes)
 
     def least_crps(self, latent: Vector) -> float:
         """CRPS that the true distribution of the reward has on average, given the latent means."""
@@ -144,8 +139,7 @@ def _steps(rng: Generator) -> MeanReward:
 
     def mean(x: Matrix) -> Vector:
         above = (x[:, :3] > cuts).astype(np.float64)
-        corner = above[:, :1] * above[:, 1:2]
-        return np.concatenate([above, corner], axis=1) @ heights
+        return np.column_stack([above, above[:, 0] * above[:, 1]]) @ heights
 
     return mean
 
@@ -156,19 +150,14 @@ def _chance(shift: float) -> Callable[[Generator], MeanReward]:
 
 
 def _friedman(number: int, function: MeanReward, n_features: int) -> HeldOutFunction:
-    used = {1: 5, 2: 4, 3: 4}[number]
-    return HeldOutFunction(
-        name=f"friedman{number}-{n_features}",
-        description=f"Friedman {number} of {used} among {n_features} features, noise 1",
-        n_features=n_features,
-        draw_mean=lambda _: function,
-    )
+    about = f"Friedman {number} of {5 if number == 1 else 4} among {n_features} features, noise 1"
+    return HeldOutFunction(f"friedman{number}-{n_features}", about, n_features, lambda _: function)
 
 
 _ANYBODY = (
     *(
         _friedman(number, function, n_features)
-        for number, function in ((1, friedman1), (2, friedman2), (3, friedman3))
+        for number, function in enumerate((friedman1, friedman2, friedman3), 1)
         for n_features in (5, 10, 20)
     ),
     HeldOutFunction("linear-10", "linear in 10 features, coefficients N(0, 1), noise 1", 10, _linear),

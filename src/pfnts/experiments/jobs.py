@@ -157,9 +157,8 @@ def work(given: Job, progress: Progress, *, elsewhere: bool = False) -> Finished
                 f"machine, got {here} on this one and {dict(given.producer)} where the runs are kept"
             )
         progress(0, 0.0)
-        device = given.spec.device(given.asked)
         result = given.spec.perform(given.inputs, device=given.asked, progress=progress)
-        return Finished(given, result, provenance(device=device))
+        return Finished(given, result, provenance(device=given.spec.device(given.asked)))
     except (Exception, SystemExit) as error:  # somebody's policy may leave Python
         return Failure(given, f"{type(error).__name__}: {error}", traceback.format_exc())
 

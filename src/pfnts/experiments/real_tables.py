@@ -36,12 +36,8 @@ class RealTable:
 
     @property
     def largest(self) -> int:
-        """Rows that a history may have."""
-        return self.rows - self._asked
-
-    @property
-    def _asked(self) -> int:
-        return min(QUERIES, self.rows // 3)
+        """Rows that a history may have: all but those that are asked about."""
+        return self.rows - min(QUERIES, self.rows // 3)
 
     def draw(self, size: int, *, number: int, seed: int) -> HeldOutDraw:
         """Draw ``size`` rows and the queries; more rows continue fewer."""
@@ -51,10 +47,9 @@ class RealTable:
         targets = y if self.label is None else (y == self.label).astype(np.float64)
         rng = np.random.default_rng([seed, zlib.crc32(self.name.encode()), number])
         order = rng.permutation(len(y))
-        asked, rows = order[: self._asked], order[self._asked : self._asked + size]
-        return HeldOutDraw(
-            X=X[rows], y=targets[rows], queries=X[asked], latent=targets[asked], outcomes=targets[asked]
-        )
+        asked, rows = np.split(order, [self.rows - self.largest])
+        rows = rows[:size]
+        return HeldOutDraw(X[rows], targets[rows], X[asked], latent=targets[asked], outcomes=targets[asked])
 
     def least_crps(self, latent: Vector) -> float:  # noqa: ARG002
         """Not known of a real table."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -39,14 +40,7 @@ ESTIMATORS = ("snips", "dr")
 
 @dataclass(frozen=True)
 class ReplaySpec(Spec):
-    """One replay: a policy on one of the logs.
-
-    Examples
-    --------
-    >>> spec = ReplaySpec(PolicySpec("uniform"), identity="none", number=0, seed=42, rounds=100)
-    >>> spec.title
-    'uniform on the log'
-    """
+    """One replay: a policy on one of the logs."""
 
     kind = "replay"
     noun = "replay"
@@ -131,15 +125,7 @@ class PolicyValue:
 
 
 def chosen_identity(log: Log, policy: PolicySpec) -> Identity:
-    """How a policy is told whose context it is, when nobody says: compactly if every column costs much time.
-
-    Examples
-    --------
-    >>> from pfnts.ope import simulated_drinkless
-    >>> log = simulated_drinkless(rng=np.random.default_rng(0), people=5, days=2)
-    >>> chosen_identity(log, PolicySpec("lin-ts")), chosen_identity(log, PolicySpec("uniform"))
-    ('one-hot', 'none')
-    """
+    """How a policy is told whose context it is when nobody says: compactly where every column costs time."""
     if log.clusters is None or policy.name in _CONTEXT_FREE or policy.path is not None:
         return "none"
     slow = policy.name in _SLOW_WITH_COLUMNS or not (policy.backbone() or "linear").startswith("linear")
@@ -156,12 +142,9 @@ def plan_replays(
 ) -> list[ReplaySpec]:
     """List the replays: every policy on the log itself first, then on resampled log 1, 2, and so on."""
     chosen = {spec: identity or chosen_identity(log, spec) for spec in specs}
-    return [
-        ReplaySpec(spec, identity=chosen[spec], number=number, seed=seed, rounds=log.rounds)
-        for number in range(max(replicates.values(), default=0) + 1)
-        for spec in specs
-        if number <= replicates[spec]
-    ]
+    each = product(range(max(replicates.values(), default=0) + 1), specs)
+    asked = ((spec, number) for number, spec in each if number <= replicates[spec])
+    return [ReplaySpec(spec, chosen[spec], number, seed, log.rounds) for spec, number in asked]
 
 
 def values(log: Log, replays: Sequence[Run]) -> list[PolicyValue]:

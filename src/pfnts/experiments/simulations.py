@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -138,12 +139,7 @@ def run(
 
 
 def plan(
-    *,
-    scenarios: Iterable[str],
-    policies: Sequence[PolicySpec],
-    horizon: int,
-    replications: int,
-    seed: int,
+    *, scenarios: Iterable[str], policies: Sequence[PolicySpec], horizon: int, replications: int, seed: int
 ) -> list[RunSpec]:
     """List every policy in every replication of every scenario.
 
@@ -159,9 +155,5 @@ def plan(
     scenarios = list(scenarios)
     for scenario in scenarios:
         check_scenario(scenario)
-    return [
-        RunSpec(scenario, policy, horizon=horizon, replication=replication, seed=seed)
-        for scenario in scenarios
-        for policy in policies
-        for replication in range(replications)
-    ]
+    each = product(scenarios, policies, range(replications))
+    return [RunSpec(scenario, policy, horizon, number, seed) for scenario, policy, number in each]

@@ -41,12 +41,7 @@ class Replay:
 
 
 def replay(
-    policy: Policy,
-    log: Log,
-    *,
-    rng: Generator,
-    prefetch: int = 256,
-    progress: Progress | None = None,
+    policy: Policy, log: Log, *, rng: Generator, prefetch: int = 256, progress: Progress | None = None
 ) -> Replay:
     """Show a policy the logged contexts in turn; it is updated only on a match (Li et al. 2011).
 
@@ -79,10 +74,8 @@ def replay(
     (array([0.5, 0.5]), True)
     """
     if set(policy.arms) != set(log.arms):
-        raise ValueError(
-            f"policy must have the arms of the log, {list(log.arms)}, got {list(policy.arms)}; "
-            "make it with arms=log.arms"
-        )
+        got = f"{list(log.arms)}, got {list(policy.arms)}"
+        raise ValueError(f"policy must have the arms of the log, {got}; make it with arms=log.arms")
     if prefetch < 0:
         raise ValueError(f"prefetch must be 0 (never) or a positive number of rounds, got {prefetch}")
     contexts = _shown(policy, log)
@@ -117,11 +110,9 @@ def _shown(policy: Policy, log: Log) -> Matrix | Table:
     if policy.schema is None or log.table is None:
         return log.contexts
     names = [column.name for column in policy.schema.columns]
-    missing = [name for name in names if name not in log.table]
-    if missing:
-        raise ValueError(
-            f"policy must find its columns in the log, which has {list(log.table.names)}, not {missing}"
-        )
+    if missing := [name for name in names if name not in log.table]:
+        there = list(log.table.names)
+        raise ValueError(f"policy must find its columns in the log, which has {there}, not {missing}")
     return log.table.select(names)
 
 

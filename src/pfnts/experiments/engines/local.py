@@ -75,6 +75,7 @@ class _Worker:
     """A process that makes one run after another, as this end of it."""
 
     def __init__(self) -> None:
+        self.job: Job
         # Spawned, not forked: a copy of a process with threads of torch in it may hang.
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
@@ -82,7 +83,6 @@ class _Worker:
         with one_thread_children():
             self._process.start()
         theirs.close()
-        self.job: Job
 
     @property
     def alive(self) -> bool:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from pfnts.experiments.calibration import LEVEL, CoverageRow
 from pfnts.experiments.charts import Chart, Line, Panel
@@ -90,13 +89,12 @@ def coverage_figure(rows: Sequence[CoverageRow], path: str | os.PathLike[str]) -
 
 
 def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:
-    """Write tables and picture into a folder, and the seconds to a file of their own.
+    """Write tables and pictures into a folder, and the seconds to a file of their own.
 
     So ``coverage.csv`` is the same, byte for byte, whenever the rows are, however long they took.
     """
     write_coverage(rows, out)
-    times = csv_text(map(vars, rows), [*_NAMES[:5], "seconds"], digits=9)
-    write_file(out / "coverage_times.csv", times)
+    write_file(out / "coverage_times.csv", csv_text(map(vars, rows), [*_NAMES[:5], "seconds"], digits=9))
     coverage_figure(rows, out / "coverage.png")
 
 
@@ -114,22 +112,21 @@ def find_coverage(root: Path) -> Path | None:
 
 def read_coverage(path: Path) -> list[CoverageRow]:
     """Read back ``coverage.csv``; the seconds are elsewhere, and NaN here."""
+
+    def row(line: dict[str, str]) -> CoverageRow:
+        # A cell that is missing, and not empty, is an error: the line ends early.
+        task, model, variance, size, replications, *measures = (line[name].strip() for name in _NAMES[:-1])
+        numbers = [float(cell or "nan") for cell in (*measures, "")]
+        return CoverageRow(task, model, variance, int(size), int(replications), *numbers)
+
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            # A cell that is missing, and not empty, is an error: the line ends early.
-            rows = [_row({name: line[name].strip() for name in _NAMES[:-1]}) for line in csv.DictReader(file)]
+            rows = list(map(row, csv.DictReader(file)))
         if not rows:
             raise ValueError("no rows")
     except (OSError, KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
         raise ValueError(f"{path} must be a table of pfnts calibrate, got {error!r}") from error
     return rows
-
-
-def _row(line: dict[str, str]) -> CoverageRow:
-    read: dict[str, Any] = {name: line[name] for name in _NAMES[:3]}
-    read |= {name: int(line[name]) for name in _NAMES[3:5]}
-    read |= {name: float(line[name] or "nan") for name in _NAMES[5:-1]}
-    return CoverageRow(**read, seconds=math.nan)
 
 
 def _words(row: CoverageRow | None, measure: str) -> str:

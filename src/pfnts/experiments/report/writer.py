@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +12,14 @@ from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import folder_at, safe_name, safe_names
 from pfnts.experiments.outcomes import condense, read_outcomes
 from pfnts.experiments.report import tables
-from pfnts.experiments.report.companion import NONE, Companion
-from pfnts.experiments.report.contents import regret_chart, regret_table, tidy_frame, times_table
+from pfnts.experiments.report.contents import (
+    NONE,
+    Companion,
+    regret_chart,
+    regret_table,
+    tidy_frame,
+    times_table,
+)
 from pfnts.experiments.report.coverage import coverage_chart, coverage_table, find_coverage, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize, section_of
@@ -96,8 +102,8 @@ def write_report(
         parts.append(Part(title, (*_remark(beside, title), *_coverage(coverage)), "Coverage"))
     about = tuple(map(Text, (*_ABOUT, *notes)))
     parts.append(Part("How to read this page", about, "About"))
-    title = "Regret of bandit policies"
-    return write_page(out / "index.html", title=title, lead=_lead(sections), parts=parts)
+    page = out / "index.html"
+    return write_page(page, title="Regret of bandit policies", lead=_lead(sections), parts=parts)
 
 
 def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
@@ -162,12 +168,11 @@ def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> lis
         curves = Details(f"Curves of {section.title}", (regret_chart(section),))
         varied += [regret_table(section, beside=beside), curves]
     if varied:
-        about = "One policy as it comes and with other options."
-        parts.append(Part("Variants", (Text(about), *_remark(beside, "Variants"), *varied)))
+        about = Text("One policy as it comes and with other options.")
+        parts.append(Part("Variants", (about, *_remark(beside, "Variants"), *varied)))
     if sections:
-        where = f"Measured on {machines}; other work may have run beside it." if machines else ""
-        times = tuple(times_table(section) for section in shown)
-        parts.append(Part("Time", (*times, *([Text(where, "note")] if where else []))))
+        where = Text(f"Measured on {machines}; other work may have run beside it.", "note")
+        parts.append(Part("Time", (*map(times_table, shown), *([where] if machines else []))))
     return parts
 
 
@@ -204,12 +209,11 @@ def _write_figures(out: Path, sections: Sequence[Section]) -> None:
 def _lead(sections: Sequence[Section]) -> str:
     if not sections:
         return "Intervals only; no policy has been run yet."
-    runs = {outcome.spec for section in sections for some in section.outcomes.values() for outcome in some}
     main = [section for section in sections if not section.axis]
-    counts = {
-        ("policy", "policies"): len({policy for section in main for policy in section.policies}),
-        ("scenario", "scenarios"): len({name for section in main for name in section.scenarios}),
-        ("run", "runs"): len(runs),
+    counts: dict[tuple[str, str], Collection[object]] = {
+        ("policy", "policies"): {policy for section in main for policy in section.policies},
+        ("scenario", "scenarios"): {name for section in main for name in section.scenarios},
+        ("run", "runs"): {run.spec for each in sections for some in each.outcomes.values() for run in some},
     }
-    text = ", ".join(f"{count:,} {noun[count != 1]}" for noun, count in counts.items())
+    text = ", ".join(f"{len(which):,} {noun[len(which) != 1]}" for noun, which in counts.items())
     return f"{text}. Lower regret is better."
