@@ -46,18 +46,14 @@ def calibrate(
     (shrunk); BART is the reference. On two cores it takes a few minutes, most of them BART's. Finished cells
     are kept in OUT: after Ctrl-C the same command goes on.
     """
-    specs = plan_coverage(
-        backbones=backbone,
-        bart=bart,
-        sizes=whole_numbers(sizes) if sizes else QUICK_SIZES if quick else SIZES,
-        replications=replications or (QUICK_REPLICATIONS if quick else 10),
-        seed=seed,
-    )
+    rows = whole_numbers(sizes) if sizes else QUICK_SIZES if quick else SIZES
+    count = replications or (QUICK_REPLICATIONS if quick else 10)
+    specs = plan_coverage(backbones=backbone, bart=bart, sizes=rows, replications=count, seed=seed)
     chosen = chosen_engine(engine, workers=workers, address=address, device=device)
     store = RunStore(out)
-    rows = cover(specs, store, engine=chosen, device=device)
-    show(coverage_table(rows))
-    show(coverage_table(rows, "length"))
+    found = cover(specs, store, engine=chosen, device=device)
+    show(coverage_table(found))
+    show(coverage_table(found, "length"))
     say(f"Written to {out}: coverage.csv, coverage.md, coverage_times.csv and two pictures.")
 
 

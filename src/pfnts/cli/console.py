@@ -128,8 +128,8 @@ def leave_with_failures(error: FailedRunsError | None) -> None:
 def show(table: Table) -> None:
     """Print a table; what is too wide is folded, never cut off, and an interval stands below its value."""
     many = len(table.header) > _MANY
-    looks: dict[str, Any] = {"box": SIMPLE_HEAD if many else HEAVY_HEAD, "padding": (0, int(not many))}
-    shown = rich.table.Table(title=visible(table.caption), **looks)
+    box = SIMPLE_HEAD if many else HEAVY_HEAD
+    shown = rich.table.Table(title=visible(table.caption), box=box, padding=(0, int(not many)))
     for i, heading in enumerate(table.header):
         # Long names give way first, and numbers only where they are very long themselves.
         whole = i >= table.text_columns and all(len(row[i].text) <= _WHOLE for row in table.rows)

@@ -114,12 +114,11 @@ def saved(lost: dict[str, float], horizon: int) -> str:
     PFN-TS lost 120 in 100 rounds.
     Saved: nothing of what a linear model lost, 100.
     """
-    ours = lost["PFN-TS"]
-    parts = [
-        f"{theirs - ours:,.0f} ({100 * (theirs - ours) / theirs:.0f} %) of what {rival} lost"
-        if theirs > ours
-        else f"nothing of what {rival} lost, {theirs:,.0f}"
-        for rival, theirs in lost.items()
-        if rival != "PFN-TS"
-    ]
+    parts, ours = [], lost["PFN-TS"]
+    for rival, theirs in lost.items():
+        if theirs > ours:
+            share = 100 * (theirs - ours) / theirs
+            parts.append(f"{theirs - ours:,.0f} ({share:.0f} %) of what {rival} lost")
+        elif rival != "PFN-TS":
+            parts.append(f"nothing of what {rival} lost, {theirs:,.0f}")
     return f"PFN-TS lost {ours:,.0f} in {horizon:,} rounds.\nSaved: {', '.join(parts)}."

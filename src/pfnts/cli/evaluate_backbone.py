@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,9 +17,9 @@ from pfnts.backbones.devices import check_device
 from pfnts.cli.console import say, show, terminal, whole_numbers
 from pfnts.cli.options import option
 from pfnts.experiments import BackboneScore, score_backbone
-from pfnts.experiments.backbone_scores import KNOWN, SIZES, HeldOut, planned
+from pfnts.experiments.backbone_scores import SIZES, planned
 from pfnts.experiments.files import folder_at
-from pfnts.experiments.real_tables import TABLES
+from pfnts.experiments.heldout import KNOWN, TABLES, HeldOut
 from pfnts.experiments.report.tables import Table, csv_text, markdown
 from pfnts.files import write_file
 
@@ -78,8 +79,10 @@ def evaluate_backbone(
     if out is not None:
         folder_at(out.parent, name="the folder of --out")
     backbone = _loaded(name, device=device, weights=weights)
-    chosen = None if functions is None else functions.split(",")
-    scores = _scored(backbone, functions=chosen, sizes=whole_numbers(sizes), draws=draws, seed=seed)
+    chosen, rows = None if functions is None else functions.split(","), whole_numbers(sizes)
+    with _bar(planned(chosen, rows, draws=draws), draws) as hear:
+        asked = score_backbone(backbone, functions=chosen, sizes=rows, draws=draws, seed=seed, listener=hear)
+        scores = list(asked)
     table = score_table(scores, title=f"{name}, {draws} draws, seed {seed}")
     show(table)
     for note in NOTES:
@@ -102,13 +105,13 @@ def score_table(scores: Sequence[BackboneScore], *, title: str) -> Table:
     return Table.of(title, tuple(heading for heading, _ in COLUMNS.values()), rows)
 
 
-def _scored(backbone: Backbone, *, draws: int, **asked: Any) -> list[BackboneScore]:
-    """Score with a bar that is to move evenly: by about how long a draw takes, in no unit."""
+@contextmanager
+def _bar(tasks: Sequence[tuple[HeldOut, int]], draws: int) -> Iterator[Callable[[HeldOut, int, int], None]]:
+    """A bar that is to move evenly: by about how long a draw takes, in no unit."""
 
     def work(function: HeldOut, size: int) -> float:
         return (200 + size) * (20 + function.n_features)
 
-    tasks = planned(asked["functions"], asked["sizes"], draws=draws)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=terminal, transient=True) as progress:
         bar, before = progress.add_task("", total=draws * sum(work(*task) for task in tasks)), 0.0
@@ -119,7 +122,7 @@ def _scored(backbone: Backbone, *, draws: int, **asked: Any) -> list[BackboneSco
             progress.update(bar, advance=before, description=shown)
             before = work(function, size)
 
-        return list(score_backbone(backbone, draws=draws, listener=listener, **asked))
+        yield listener
 
 
 def _loaded(name: str, *, device: str | None, weights: Path | None) -> Backbone:

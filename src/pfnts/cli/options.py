@@ -27,6 +27,7 @@ Address = Annotated[
 Device = Annotated[
     str, option("Where pfn-ts computes, such as cuda, if its backbone can. Other policies stay on the CPU.")
 ]
+Figures = Annotated[bool, option("Draw the figures for papers and slides; the page has curves of its own.")]
 Data = Annotated[
     Path | None, option("Folder with the OpenML tables; PFNTS_DATA or a download when left out.")
 ]
@@ -40,6 +41,4 @@ def chosen_engine(name: str, *, workers: int | None, address: str | None, device
         check_device(device)  # of a cluster elsewhere the engine asks
     elif name != "ray":
         raise ValueError(f"--address is of a Ray cluster and needs --engine ray, got {name!r}")
-    if name == "ray":
-        return RayEngine(address=address, workers=workers)
-    return LocalEngine(workers=workers)
+    return LocalEngine(workers=workers) if name == "local" else RayEngine(address=address, workers=workers)

@@ -70,14 +70,10 @@ def pretrain(
     check_device(device)
     folder_at(out, name="--out")
     whole, architecture = settings(layers=layers, tiny=tiny)
-    recipe = replace(
-        whole,
-        seconds=seconds,
-        learning_rate=learning_rate,
-        adam_rate=whole.adam_rate * learning_rate / whole.learning_rate,
-        seed=seed,
-        rows_per_step=rows_per_step or whole.rows_per_step,
-    )
+    adam_rate = whole.adam_rate * learning_rate / whole.learning_rate
+    recipe = replace(whole, seconds=seconds, seed=seed, learning_rate=learning_rate, adam_rate=adam_rate)
+    if rows_per_step is not None:
+        recipe = replace(recipe, rows_per_step=rows_per_step)
     sizes = (16, 64) if tiny else SIZES
     before = so_far(out, architecture)
     if before.seconds >= seconds:

@@ -9,7 +9,7 @@ import typer
 
 from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, cover
 from pfnts.cli.console import leave_with_failures, say, stoppable
-from pfnts.cli.options import Address, Data, Device, EngineName, Workers, chosen_engine, option
+from pfnts.cli.options import Address, Data, Device, EngineName, Figures, Workers, chosen_engine, option
 from pfnts.cli.progress import finish_all
 from pfnts.cli.run import obtainable
 from pfnts.experiments import RunStore, prepare
@@ -47,9 +47,7 @@ def reproduce(
     results: Annotated[
         Path | None, option("Write tables, a row for every run and a README to this folder, too.")
     ] = None,
-    figures: Annotated[
-        bool, option("Draw the figures for papers and slides; the page has curves of its own.")
-    ] = True,
+    figures: Figures = True,
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,

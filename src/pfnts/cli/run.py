@@ -11,7 +11,7 @@ import typer
 
 from pfnts import environments
 from pfnts.cli.console import leave_with_failures, plain_warnings, regret_table, say, show, stoppable
-from pfnts.cli.options import Address, Data, Device, EngineName, Workers, chosen_engine, option
+from pfnts.cli.options import Address, Data, Device, EngineName, Figures, Workers, chosen_engine, option
 from pfnts.cli.progress import finish_all
 from pfnts.environments import MissingDatasetError
 from pfnts.events import Label
@@ -62,13 +62,9 @@ def run(
     on the number of workers, only on the device, which may round otherwise.
     """
     with plain_warnings():
-        specs = plan(
-            scenarios=environments.names() if "all" in scenario else scenarios_of(scenario, target),
-            policies=policy_grid(policy, backbone=backbone or [], encoding=encoding or []),
-            horizon=horizon,
-            replications=replications,
-            seed=seed,
-        )
+        where = environments.names() if "all" in scenario else scenarios_of(scenario, target)
+        who = policy_grid(policy, backbone=backbone or [], encoding=encoding or [])
+        specs = plan(scenarios=where, policies=who, horizon=horizon, replications=replications, seed=seed)
         chosen = chosen_engine(engine, workers=workers, address=address, device=device)
         store = RunStore(out)
         jobs = obtainable(specs, data=data, device=device)
@@ -82,9 +78,7 @@ def run(
 def report(
     runs: Annotated[Path, typer.Argument(help="Folder of finished runs, as `pfnts run --out` leaves it.")],
     out: Annotated[Path | None, option("Where it goes; RUNS/report when left out.")] = None,
-    figures: Annotated[
-        bool, option("Draw the figures for papers and slides; the page has curves of its own.")
-    ] = True,
+    figures: Figures = True,
 ) -> None:
     """Make tables, figures and a page from finished runs.
 

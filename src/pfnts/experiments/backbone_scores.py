@@ -10,15 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfnts.backbones import Backbone, LinearBackbone
-from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction, r2
+from pfnts.experiments.heldout import FUNCTIONS, KNOWN, HeldOut, HeldOutDraw, RealTable, best_regressor, r2
 from pfnts.experiments.outcomes import mean_and_error
-from pfnts.experiments.real_tables import TABLES, RealTable, best_regressor
 from pfnts.ope.log import Matrix
 from pfnts.scores import coverage, crps
-
-HeldOut = HeldOutFunction | RealTable
-KNOWN: dict[str, HeldOut] = {**FUNCTIONS, **TABLES}
-"""What a backbone can be scored on, by name."""
 
 SIZES = (16, 64, 256, 1024, 4096)
 LEVELS = np.arange(1, 100) / 100
@@ -123,7 +118,7 @@ def planned(
         raise ValueError(f"sizes must be at least 4, got {list(sizes)}")
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
-    tasks = {(name, n) for name in names for n in sizes if name not in TABLES or n <= TABLES[name].largest}
+    tasks = {(name, n) for name in names for n in sizes if n <= KNOWN[name].largest}
     tasks |= {(name, size) for name, size in PUBLISHED if name in names and size <= max(sizes)}
     ordered = sorted(tasks, key=lambda task: (names.index(task[0]), task[1]))
     return [(KNOWN[name], size) for name, size in ordered]

@@ -17,7 +17,7 @@ from pfnts import environments, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
-from pfnts.experiments.heldout_functions import HeldOutDraw
+from pfnts.experiments.heldout import HeldOutDraw
 from pfnts.experiments.jobs import Engine, Progress, Spec, prepare
 from pfnts.experiments.outcomes import mean_and_error
 from pfnts.experiments.spec import backbone_name, loaded
@@ -95,9 +95,8 @@ class CoverageSpec(Spec):
         """Weights and files of the user's own behind the model."""
         if self.model == BART:
             return {}
-        own = sources([self.model])
-        decided = {"backbone": backbone_name(loaded(self.model))}
-        return decided if own is None else {**decided, "sources": own}
+        decided = {"backbone": backbone_name(loaded(self.model)), "sources": sources([self.model])}
+        return {name: value for name, value in decided.items() if value is not None}
 
     def device(self, asked: str) -> str:
         """Where the model computes, when ``asked`` is where it may."""
@@ -237,21 +236,14 @@ def coverage_rows(specs: Sequence[CoverageSpec], runs: Iterable[Run]) -> list[Co
     """Average over replications, by task, then by size, in the order in which models were asked for."""
     found = {run.spec: run.result for run in runs}
     tasks, models = ([*dict.fromkeys(getattr(spec, name) for spec in specs)] for name in ("task", "model"))
-    order = sorted(found, key=lambda spec: (tasks.index(spec.task), spec.size, models.index(spec.model)))
-    return [
-        CoverageRow(
-            spec.task,
-            spec.model,
-            variance,
-            spec.size,
-            spec.replications,
-            *mean_and_error(found[spec].coverage[:, place].tolist()),
-            *mean_and_error(found[spec].length[:, place].tolist()),
-            seconds=found[spec].seconds / spec.replications,
-        )
-        for spec in order
-        for place, variance in enumerate(spec.variances)
-    ]
+    rows = []
+    for spec in sorted(found, key=lambda spec: (tasks.index(spec.task), spec.size, models.index(spec.model))):
+        done, cell = found[spec], (spec.task, spec.model)
+        for place, variance in enumerate(spec.variances):
+            covered, length = (mean_and_error(of[:, place].tolist()) for of in (done.coverage, done.length))
+            figures = (*covered, *length, done.seconds / spec.replications)
+            rows.append(CoverageRow(*cell, variance, spec.size, spec.replications, *figures))
+    return rows
 
 
 def draw_history(task: str, size: int, *, number: int, queries: int = QUERIES, seed: int) -> HeldOutDraw:

@@ -91,8 +91,8 @@ class Chart:
         """Plain JSON values for the page's script; a number on a screen has five digits."""
         panels = []
         for panel in self.panels:
-            x, fixed = np.asarray(panel.x).tolist(), [] if panel.fixed is None else [panel.fixed]
-            numbers = {"x": x, "fixed": next(iter(_digits(fixed)), None)}
+            fixed = None if panel.fixed is None else _digits([panel.fixed])[0]
+            numbers = {"x": np.asarray(panel.x).tolist(), "fixed": fixed}
             panels.append({**vars(panel), **numbers, "lines": list(map(_payload, panel.lines))})
         styles = [(label, colour % len(COLOURS)) for label, colour in self.series]
         series = [{"label": label, "colour": style, "dash": DASHES[style]} for label, style in styles]

@@ -76,7 +76,7 @@ def verdict(log: Log, found: Sequence[PolicyValue]) -> list[str]:
     ends = at_the_end(found)
     if silent := [each.name for each in ends if math.isnan(each.value)]:
         said.append(f"Of {_or(silent)} the log says nothing: what was done, it would never have done.")
-    known = sorted((each for each in ends if each.name not in silent), key=lambda each: -each.value)
+    known = sorted((each for each in ends if not math.isnan(each.value)), key=lambda each: -each.value)
     if not known:
         return said
     first, *others = known
@@ -120,14 +120,10 @@ def value_chart(log: Log, found: Sequence[PolicyValue]) -> Chart:
             heights, tops = ([each.value for each in at], [each.interval()[1] for each in at])
             lines.append(Line(place, heights, np.subtract(tops, heights)))
         panels.append(Panel(_TITLES[estimator], rounds, tuple(lines), fixed=log.rewards.mean()))
-    return Chart(
-        "Estimated value, with 95 % bands",
-        tuple(zip((value.policy.label for value in found), _styles(found), strict=True)),
-        tuple(panels),
-        ylabel="estimated value",
-        grows=False,
-        fixed_label="what was done",
-    )
+    series = tuple(zip((value.policy.label for value in found), _styles(found), strict=True))
+    done = "what was done"
+    heading, ylabel = "Estimated value, with 95 % bands", "estimated value"
+    return Chart(heading, series, tuple(panels), ylabel=ylabel, grows=False, fixed_label=done)
 
 
 def all_gaps(found: Sequence[PolicyValue], estimator: str) -> list[Gap]:

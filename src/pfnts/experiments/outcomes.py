@@ -99,7 +99,11 @@ def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
                 found.setdefault(outcome.spec, []).append(outcome)
         except CorruptRunError:
             damaged.append(folder.name)
-    chosen = [max(members, key=_newest) for members in found.values()]
+
+    def newest(outcome: Outcome) -> tuple[bool, str]:
+        return _is_ours(outcome), str(outcome.about.get("finished", ""))
+
+    chosen = [max(members, key=newest) for members in found.values()]
     kept = of_the_same_rounds(chosen)
     twice, older = sum(len(members) > 1 for members in found.values()), sum(not _is_ours(o) for o in kept)
     notes = {
@@ -138,10 +142,6 @@ def bands(outcomes: Iterable[Outcome]) -> tuple[NDArray[np.int64], NDArray[np.fl
 
 def _is_ours(outcome: Outcome) -> bool:
     return not outcome.about or outcome.about["producer"].get("code") == code_fingerprint()
-
-
-def _newest(outcome: Outcome) -> tuple[bool, str]:
-    return _is_ours(outcome), str(outcome.about.get("finished", ""))
 
 
 def of_the_same_rounds(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -213,12 +213,6 @@ def summarize(runs: Iterable[Run | Outcome]) -> list[FinalRegret]:
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and its standard error, NaN for a single value.
-
-    Examples
-    --------
-    >>> mean_and_error([1.0, 3.0])
-    (2.0, 1.0)
-    """
+    """Mean and its standard error, NaN for a single value."""
     error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else np.nan
     return float(np.mean(values)), float(error)

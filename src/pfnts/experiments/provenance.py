@@ -18,13 +18,7 @@ _LIBRARIES = (
 
 
 def provenance(*, device: str = "cpu") -> dict[str, Any]:
-    """Versions of the software at hand, the machine it runs on, and the time now, as plain JSON values.
-
-    Examples
-    --------
-    >>> sorted(provenance()), provenance()["machine"]["device"]
-    (['finished', 'machine', 'versions'], 'cpu')
-    """
+    """Versions of the software at hand, the machine it runs on, and the time now, as plain JSON values."""
     if device.startswith("cuda"):
         import torch
 

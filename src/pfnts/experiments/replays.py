@@ -14,20 +14,9 @@ from pfnts.experiments.jobs import Progress, Spec
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import Run
 from pfnts.experiments.threads import one_thread
-from pfnts.ope import (
-    Bootstrap,
-    Log,
-    Replay,
-    WeightDiagnostics,
-    cross_fitted,
-    dr,
-    replay,
-    snips,
-    weight_diagnostics,
-    weights,
-    with_identity,
-)
+from pfnts.ope import Bootstrap, Log, Replay, cross_fitted, replay, with_identity
 from pfnts.ope.bootstrap import policy_rng, replicate
+from pfnts.ope.estimators import WeightDiagnostics, dr, snips, weight_diagnostics, weights
 from pfnts.ope.gaps import MEASURES
 from pfnts.ope.identity import Identity
 from pfnts.ope.log import Matrix, Vector
@@ -165,23 +154,18 @@ def values(log: Log, replays: Sequence[Run]) -> list[PolicyValue]:
     def curves(done: Run) -> tuple[Vector, Vector]:
         on, predictions = met(done.spec.number, done.spec.seed)
         propensities, unknown = done.result.propensities, np.full(on.rounds, np.nan)
-        return (
-            snips(on, propensities).curve if on.probabilities_of(propensities).any() else unknown,
-            unknown if predictions is None else dr(on, propensities, predictions=predictions).curve,
-        )
+        by_snips = snips(on, propensities).curve if on.probabilities_of(propensities).any() else unknown
+        if predictions is None:
+            return by_snips, unknown
+        return by_snips, dr(on, propensities, predictions=predictions).curve
 
     groups: dict[PolicySpec, list[Run]] = {}
     for done in replays:
         groups.setdefault(done.spec.policy, []).append(done)
-    return [
-        PolicyValue(
-            policy=policy,
-            identity=own.spec.identity,
-            curves=dict(zip(ESTIMATORS, zip(*map(curves, (own, *others)), strict=True), strict=True)),
-            weights=weights(log, own.result.propensities),
-            diagnostics=weight_diagnostics(log, own.result.propensities),
-            matches=own.result.matches,
-            seconds=own.result.seconds,
-        )
-        for policy, (own, *others) in groups.items()
-    ]
+    found = []
+    for policy, runs in groups.items():
+        own, identity = runs[0].result, runs[0].spec.identity
+        drawn = dict(zip(ESTIMATORS, zip(*map(curves, runs), strict=True), strict=True))
+        doubt = weights(log, own.propensities), weight_diagnostics(log, own.propensities)
+        found.append(PolicyValue(policy, identity, drawn, *doubt, own.matches, own.seconds))
+    return found

@@ -47,14 +47,9 @@ class OtherDataError(ValueError):
 
 
 class RunStore:
-    """A folder of finished runs.
+    """A folder of finished runs, made when the first one is saved.
 
     A run appears in it, and on the disk, all at once or not at all: whatever is found there is complete.
-
-    Parameters
-    ----------
-    root
-        The folder; made when the first run is saved.
 
     Examples
     --------

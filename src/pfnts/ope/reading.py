@@ -49,12 +49,9 @@ class Roles:
     @property
     def used(self) -> tuple[str, ...]:
         """Columns with a role other than context."""
-        listed = [self.action, self.reward, self.cluster, self.time]
-        if isinstance(self.propensity, str):
-            listed.append(self.propensity)
-        else:
-            listed += [value for value in self.propensity.values() if isinstance(value, str)]
-        return tuple(name for name in listed if name is not None)
+        stated = [self.propensity] if isinstance(self.propensity, str) else self.propensity.values()
+        listed = (self.action, self.reward, self.cluster, self.time, *stated)
+        return tuple(name for name in listed if isinstance(name, str))
 
 
 def read_log(path: str | os.PathLike[str], roles: Roles) -> Log:

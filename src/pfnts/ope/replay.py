@@ -96,13 +96,11 @@ def replay(
         played = slice(t, t + len(index))
         propensities[played], proposals[played] = shares[:, columns], places[index]
         t, stretch = t + len(index), min(_LONGEST_STRETCH, 2 * len(index))
-        if progress is not None and time.perf_counter() - reported > _PROGRESS_INTERVAL:
+        now = time.perf_counter()
+        if progress is not None and (t == log.rounds or now - reported > _PROGRESS_INTERVAL):
             progress(t, int((proposals[:t] == log.actions[:t]).sum()))
-            reported = time.perf_counter()
-    seconds = time.perf_counter() - start
-    if progress is not None:
-        progress(log.rounds, int((proposals == log.actions).sum()))
-    return Replay(propensities, proposals, proposals == log.actions, seconds)
+            reported = now
+    return Replay(propensities, proposals, proposals == log.actions, now - start)
 
 
 def _shown(policy: Policy, log: Log) -> Matrix | Table:

@@ -38,9 +38,8 @@ class LocalEngine:
         """Yield what becomes of every job; one that fails stops no other."""
         if self.workers > 1 and len(jobs) > 1:
             yield from _execute(jobs, workers=self.workers, listener=listener)
-            return
-        for job in jobs:
-            yield work(job, partial(listener, job))
+        else:
+            yield from (work(job, partial(listener, job)) for job in jobs)
 
 
 def _execute(jobs: Sequence[Job], *, workers: int, listener: Listener) -> Results:

@@ -72,14 +72,10 @@ def regret_table(section: Section, *, beside: Companion = NONE) -> Table:
         free = section.needs_no_context(name)
         rounds = f"{section.rounds(name):,} rounds"
         columns |= {f"{name} †": f"{rounds}; one fixed arm loses nothing here"} if free else {name: rounds}
-    rows = [
-        [
-            _named(section, policy),
-            *([rank_cell(ranks, policy)] if ranked else []),
-            *(_regret_cell(section, scenario, policy, beside) for scenario in section.scenarios),
-        ]
-        for policy in section.policies
-    ]
+    rows = []
+    for policy in section.policies:
+        cells = (_regret_cell(section, scenario, policy, beside) for scenario in section.scenarios)
+        rows.append([_named(section, policy), *([rank_cell(ranks, policy)] if ranked else []), *cells])
     gap = [Cell("")] * ranked
     fixed = map(section.best_fixed, section.scenarios)
     footer = [(Cell(FIXED), *gap, *(Cell(spread(*found), found[0]) for found in fixed))]
@@ -166,13 +162,9 @@ def tidy_frame(sections: Sequence[Section], *, beside: Companion = NONE) -> list
     rows: list[dict[str, object]] = []
     for section in sections:
         for scenario in section.scenarios:
-            shared: dict[str, object] = {
-                "section": section.title,
-                "horizon": section.horizon,
-                "scenario": scenario,
-                "rounds": section.rounds(scenario),
-                "needs_no_context": str(section.needs_no_context(scenario)).lower(),
-            }
+            free = str(section.needs_no_context(scenario)).lower()
+            shared: dict[str, object] = {"section": section.title, "horizon": section.horizon}
+            shared |= {"scenario": scenario, "rounds": section.rounds(scenario), "needs_no_context": free}
             for policy in section.policies:
                 row = {**shared, "policy": policy.label, "replications": 0}
                 if found := section.cells.get((scenario, policy)):
@@ -195,13 +187,10 @@ def _regret_cell(section: Section, scenario: str, policy: PolicySpec, beside: Co
     if found is None:
         return Cell(_MISSING)
     theirs = None if section.axis else beside.figure(policy, scenario, section.horizon)
-    return Cell(
-        spread(found.mean, found.standard_error),
-        found.mean,
-        bold=found.mean == section.best(scenario),
-        mark=f"[{found.replications}]" if found.replications < section.replications else "",
-        aside="" if theirs is None else f"{beside.name} {number(theirs)}",
-    )
+    text, best = spread(found.mean, found.standard_error), found.mean == section.best(scenario)
+    mark = f"[{found.replications}]" if found.replications < section.replications else ""
+    aside = "" if theirs is None else f"{beside.name} {number(theirs)}"
+    return Cell(text, found.mean, bold=best, mark=mark, aside=aside)
 
 
 def _notes(section: Section, footer: str, *, ranked: bool) -> list[str]:

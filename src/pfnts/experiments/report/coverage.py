@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from pfnts.experiments.calibration import LEVEL, CoverageRow
 from pfnts.experiments.charts import Chart, Line, Panel
@@ -20,14 +21,7 @@ _SHOWN = {"coverage": "share that hold the mean reward", "length": "mean length"
 
 
 def coverage_table(rows: Sequence[CoverageRow], measure: str = "coverage") -> Table:
-    """Methods by rows of the history, "coverage" or "length", ± standard error.
-
-    Examples
-    --------
-    >>> row = CoverageRow("linear", "bart", "mcmc", 16, 10, 0.934, 0.021, 2.5, 0.125, 1.0)
-    >>> [cell.text for cell in coverage_table([row]).rows[0]]
-    ['linear', 'BART', '0.934 ± 0.021']
-    """
+    """Methods by rows of the history, "coverage" or "length", ± standard error."""
     sizes = sorted({row.size for row in rows})
     found = {(row.task, row.method, row.size): row for row in rows}
     listed = [
@@ -43,43 +37,24 @@ def coverage_chart(rows: Sequence[CoverageRow], measure: str = "coverage") -> Ch
     sizes = sorted({row.size for row in rows})
     methods = list(dict.fromkeys(row.method for row in rows))
     found = {(row.task, row.method, row.size): row for row in rows}
-
-    def values(task: str, method: str, name: str) -> list[float]:
-        return [getattr(found.get((task, method, size)), name, math.nan) for size in sizes]
-
-    lines = {
-        task: tuple(
-            Line(place, values(task, method, measure), values(task, method, f"{measure}_error"))
-            for place, method in enumerate(methods)
-        )
-        for task in dict.fromkeys(row.task for row in rows)
-    }
-    share = measure == "coverage"
-    return Chart(
-        f"Nominal {LEVEL:.0%} intervals: {_SHOWN[measure]}, and standard error",
-        tuple((method, place) for place, method in enumerate(methods)),
-        tuple(Panel(task, sizes, drawn, fixed=LEVEL if share else None) for task, drawn in lines.items()),
-        ylabel=measure,
-        xlabel="rows",
-        grows=not share,
-        first=1,
-        log_x=True,
-        fixed_label="nominal",
-    )
+    share, shown, panels = measure == "coverage", (measure, f"{measure}_error"), []
+    for task in dict.fromkeys(row.task for row in rows):
+        lines = []
+        for place, method in enumerate(methods):
+            cells = [found.get((task, method, size)) for size in sizes]
+            lines.append(Line(place, *([getattr(cell, name, math.nan) for cell in cells] for name in shown)))
+        panels.append(Panel(task, sizes, tuple(lines), fixed=LEVEL if share else None))
+    heading = f"Nominal {LEVEL:.0%} intervals: {_SHOWN[measure]}, and standard error"
+    series = tuple((method, place) for place, method in enumerate(methods))
+    axes: dict[str, Any] = {"ylabel": measure, "xlabel": "rows", "first": 1, "log_x": True}
+    return Chart(heading, series, tuple(panels), **axes, grows=not share, fixed_label="nominal")
 
 
 def coverage_figure(rows: Sequence[CoverageRow], path: str | os.PathLike[str]) -> Path:
-    """Draw coverage over the rows of the history, a panel for each task, and save it.
+    """Draw what `calibrate` gave: coverage over the rows of the history, a panel for each task.
 
     A method is good if its coverage stays at the nominal one, and the better the shorter its intervals are:
-    their lengths go to a picture beside it, ``_length`` in its name.
-
-    Parameters
-    ----------
-    rows
-        What `calibrate` gave.
-    path
-        Where the picture goes; its suffix decides the format.
+    their lengths go to a picture beside it, ``_length`` in its name. The suffix of ``path`` is the format.
     """
     if not rows:
         raise ValueError("rows must hold at least one row, got none")

@@ -82,22 +82,12 @@ class Section:
 
     def _all(self, scenario: str) -> dict[tuple[int, int], Outcome]:
         # Every policy meets the same environment, so one run of each replication says it all.
-        return {
-            (outcome.spec.seed, outcome.spec.replication): outcome
-            for (name, _), members in self.outcomes.items()
-            if name == scenario
-            for outcome in members
-        }
+        found = (each for (name, _), some in self.outcomes.items() if name == scenario for each in some)
+        return {(outcome.spec.seed, outcome.spec.replication): outcome for outcome in found}
 
 
 def average_ranks(means: Mapping[PolicySpec, Sequence[float]]) -> dict[PolicySpec, float]:
-    """Rank policies (1 is lowest, ties share) on every scenario, and average; empty without scenarios.
-
-    Examples
-    --------
-    >>> average_ranks({PolicySpec("ts"): [1.0, 5.0], PolicySpec("uniform"): [2.0, 5.0]}).values()
-    dict_values([1.25, 1.75])
-    """
+    """Rank policies (1 is lowest, ties share) on every scenario, and average; empty without scenarios."""
     values = np.array(list(means.values()))
     if not values.size:
         return {}
@@ -105,13 +95,7 @@ def average_ranks(means: Mapping[PolicySpec, Sequence[float]]) -> dict[PolicySpe
 
 
 def family(scenario: str) -> str:
-    """The heading under which a scenario is listed.
-
-    Examples
-    --------
-    >>> family("friedman"), family("openml-adult"), family("pets.csv:pet")
-    ('Synthetic tasks', 'OpenML tasks', 'Tasks of your own')
-    """
+    """The heading under which a scenario is listed."""
     if scenario not in environments.names():
         return OTHER
     return OPENML if scenario.startswith("openml-") else SYNTHETIC
@@ -158,15 +142,11 @@ def section_of(title: str, outcomes: Sequence[Outcome], *, axis: tuple[str, ...]
     groups: dict[tuple[str, PolicySpec], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.spec.scenario, outcome.spec.policy), []).append(outcome)
-    known = environments.names()
-    return Section(
-        title=title,
-        horizon=max(outcome.spec.horizon for outcome in outcomes),
-        scenarios=tuple(sorted({name for name, _ in groups}, key=lambda name: (_place(name, known), name))),
-        policies=tuple(sorted({policy for _, policy in groups}, key=_policy_order)),
-        outcomes={place: tuple(members) for place, members in groups.items()},
-        axis=axis,
-    )
+    known, horizon = environments.names(), max(outcome.spec.horizon for outcome in outcomes)
+    scenarios = sorted({name for name, _ in groups}, key=lambda name: (_place(name, known), name))
+    who = sorted({policy for _, policy in groups}, key=_policy_order)
+    cells = {place: tuple(members) for place, members in groups.items()}
+    return Section(title, horizon, tuple(scenarios), tuple(who), cells, axis)
 
 
 def _policy_order(policy: PolicySpec) -> tuple[object, ...]:

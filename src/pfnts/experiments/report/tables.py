@@ -98,25 +98,16 @@ def markdown(table: Table) -> str:
 def latex(table: Table) -> str:
     """Write a table as LaTeX; it needs the packages booktabs and graphicx."""
     columns = "l" * table.text_columns + "r" * (len(table.header) - table.text_columns)
+    # Made smaller where it is too wide, never larger.
+    smaller = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
     lines = [
-        r"\begin{table}[t]",
-        rf"  \caption{{{' '.join(map(_tex, (table.caption + '.', *table.notes)))}}}",
-        r"  \centering",
-        # Made smaller where it is too wide, never larger.
-        r"  \resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-        rf"  \begin{{tabular}}{{{columns}}}",
-        r"  \toprule",
-        "  " + " & ".join(map(_tex, table.header)) + r" \\",
-        r"  \midrule",
-        *("  " + _tex_row(row) for row in table.rows),
-        *([r"  \midrule"] if table.footer else []),
-        *("  " + _tex_row(row) for row in table.footer),
-        r"  \bottomrule",
-        r"  \end{tabular}}",
-        r"\end{table}",
-        "",
+        rf"\caption{{{' '.join(map(_tex, (table.caption + '.', *table.notes)))}}}",
+        *(r"\centering", smaller, rf"\begin{{tabular}}{{{columns}}}", r"\toprule"),
+        *(_tex_row([Cell(name) for name in table.header]), r"\midrule", *map(_tex_row, table.rows)),
+        *((r"\midrule", *map(_tex_row, table.footer)) if table.footer else ()),
+        *(r"\bottomrule", r"\end{tabular}}"),
     ]
-    return "\n".join(lines)
+    return "\n  ".join([r"\begin{table}[t]", *lines]) + "\n" + r"\end{table}" + "\n"
 
 
 def csv_text(rows: Iterable[Mapping[str, object]], names: Sequence[str], *, digits: int = 4) -> str:

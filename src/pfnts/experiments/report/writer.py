@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import folder_at, safe_name, safe_names
 from pfnts.experiments.outcomes import condense, read_outcomes
-from pfnts.experiments.report import tables
-from pfnts.experiments.report.contents import (
-    NONE,
-    Companion,
-    regret_chart,
-    regret_table,
-    tidy_frame,
-    times_table,
-)
+from pfnts.experiments.report import contents, tables
+from pfnts.experiments.report.contents import NONE, Companion, regret_chart, regret_table
 from pfnts.experiments.report.coverage import coverage_chart, coverage_table, find_coverage, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize, section_of
@@ -48,7 +41,7 @@ def write_report(
     figures: bool = True,
     beside: Companion = NONE,
 ) -> Path:
-    """Write tables, figures and ``index.html`` from a folder of finished runs.
+    """Write tables, figures and ``index.html`` from a folder of finished runs; give back the page's path.
 
     Tables (``regret``, ``times``) are markdown, CSV and LaTeX; all but the times are the same, byte for byte,
     whenever the runs are. What has not been run yet is shown as missing, what is damaged is named.
@@ -64,10 +57,6 @@ def write_report(
         Whether to draw the figures, for which matplotlib is needed; the page has its own.
     beside
         Figures from elsewhere.
-
-    Returns
-    -------
-    The path of ``index.html``.
 
     Examples
     --------
@@ -107,17 +96,11 @@ def write_report(
 
 
 def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
-    """Draw mean cumulative regret over rounds, a panel for each scenario, and save it.
+    """Draw mean cumulative regret of runs of as many rounds each, a panel for each scenario.
 
     Both axes are logarithmic: a policy that never learns is a straight line, one that has learned is flat.
-    The band is one standard deviation over replications to either side.
-
-    Parameters
-    ----------
-    runs
-        Finished runs of as many rounds each.
-    path
-        Where the picture goes; its suffix decides the format.
+    The band is one standard deviation over replications to either side. The suffix of ``path`` decides the
+    format of the picture.
     """
     outcomes = [condense(run) for run in runs]
     if not outcomes:
@@ -134,18 +117,17 @@ def nothing_finished(root: Path, notes: Sequence[str] = ()) -> ValueError:
 def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
     """Write all tables, as markdown, CSV and LaTeX."""
     shown = beside.compared(sections)
-    rows = tidy_frame(sections, beside=beside)
+    rows = contents.tidy_frame(sections, beside=beside)
     regret = tables.csv_text(rows, [*_REGRET, *filter(None, [beside.name])])
     times = tables.csv_text([row for row in rows if "seconds" in row], _TIMES)
     written = {
         "regret": ([regret_table(section, beside=beside) for section in shown], regret),
-        "times": ([times_table(section) for section in shown], times),
+        "times": (list(map(contents.times_table, shown)), times),
         **beside.tables(sections),
     }
-    writers: dict[str, Callable[[tables.Table], str]] = {"md": tables.markdown, "tex": tables.latex}
     for name, (found, numbers) in written.items():
-        for suffix, write in writers.items():
-            write_file(out / f"{name}.{suffix}", "\n".join(map(write, found)))
+        write_file(out / f"{name}.md", "\n".join(map(tables.markdown, found)))
+        write_file(out / f"{name}.tex", "\n".join(map(tables.latex, found)))
         write_file(out / f"{name}.csv", numbers)
 
 
@@ -172,7 +154,7 @@ def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> lis
         parts.append(Part("Variants", (about, *_remark(beside, "Variants"), *varied)))
     if sections:
         where = Text(f"Measured on {machines}; other work may have run beside it.", "note")
-        parts.append(Part("Time", (*map(times_table, shown), *([where] if machines else []))))
+        parts.append(Part("Time", (*map(contents.times_table, shown), *([where] if machines else []))))
     return parts
 
 
