@@ -405,7 +405,7 @@ def test_reader_who_has_seen_enough_is_no_mistake(monkeypatch: pytest.MonkeyPatc
     def closed(*arguments: object) -> None:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("pfnts.cli.scenarios.terminal.print", closed)
+    monkeypatch.setattr("pfnts.cli.info.terminal.print", closed)
     assert pfnts("scenarios", code=1) == ""
 
 

@@ -10,8 +10,7 @@ from pfnts.backbones import LinearBackbone
 from pfnts.environments import synthetic
 from pfnts.experiments import score_backbone
 from pfnts.experiments.backbone_scores import LEVELS, drift, planned
-from pfnts.experiments.heldout_functions import FUNCTIONS, r2
-from pfnts.experiments.real_tables import TABLES
+from pfnts.experiments.heldout import FUNCTIONS, TABLES, r2
 from pfnts.scores import crps
 
 ORACLE = LinearBackbone(precision=1.0, noise=1.0, standardize=False)

@@ -23,7 +23,7 @@ from pfnts.experiments.calibration import (
     draw_history,
     plan_coverage,
 )
-from pfnts.experiments.heldout_functions import HeldOutDraw
+from pfnts.experiments.heldout import HeldOutDraw
 from pfnts.experiments.report import write_report
 from pfnts.experiments.report.coverage import read_coverage, write_calibration
 from pfnts.posterior import SubCLT, prefix_grid

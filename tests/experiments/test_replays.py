@@ -123,6 +123,7 @@ def test_folder_takes_replays_of_several_logs(small: Log, tmp_path: Path) -> Non
 
 def test_key_depends_on_everything_that_decides_the_outcome(small: Log) -> None:
     base = ReplaySpec(TS, identity="none", number=0, seed=3, rounds=small.rounds)
+    assert (base.title, replace(base, number=1).title) == ("ts on the log", "ts on resampled log 1")
     others = [
         replace(base, policy=UNIFORM),
         replace(base, identity="code"),

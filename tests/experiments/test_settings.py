@@ -11,7 +11,7 @@ import pytest
 from pfnts import policies
 from pfnts.arms import Threshold
 from pfnts.experiments import PolicySpec
-from pfnts.experiments.settings import settings_of
+from pfnts.experiments.spec import settings_of
 from pfnts.policies import PFNTS
 from pfnts.policies.bart import BartSettings
 

@@ -13,15 +13,13 @@ from pfnts.cli.calibrate import calibrate
 from pfnts.cli.console import Commands
 from pfnts.cli.demo import demo
 from pfnts.cli.evaluate_backbone import evaluate_backbone
-from pfnts.cli.info import info
+from pfnts.cli.info import info, scenarios, weights
 from pfnts.cli.ope import ope
+from pfnts.cli.options import option
 from pfnts.cli.pretrain import pretrain
-from pfnts.cli.report import report
 from pfnts.cli.reproduce import reproduce
-from pfnts.cli.run import run
-from pfnts.cli.scenarios import scenarios
+from pfnts.cli.run import report, run
 from pfnts.cli.service import export, keys, serve, service
-from pfnts.cli.weights import weights
 
 app = typer.Typer(
     name="pfnts",
@@ -42,7 +40,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def start(
     _version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+        bool, option("Print the version.", "--version", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     """Contextual bandits on tabular data: Thompson sampling with prior-data fitted networks."""

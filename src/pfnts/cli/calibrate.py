@@ -6,19 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from pfnts.cli.console import leave_with_failures, say, show, stoppable, whole_numbers
-from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
+from pfnts.cli.options import Address, Device, EngineName, Workers, chosen_engine, option
 from pfnts.cli.progress import finish_all
 from pfnts.experiments import RunStore, prepare
-from pfnts.experiments.calibration import (
-    SIZES,
-    CoverageRow,
-    CoverageSpec,
-    coverage_rows,
-    plan_coverage,
-)
+from pfnts.experiments.calibration import SIZES, CoverageRow, CoverageSpec, coverage_rows, plan_coverage
 from pfnts.experiments.jobs import Engine
 from pfnts.experiments.report.coverage import coverage_table, write_calibration
 
@@ -28,24 +20,20 @@ QUICK_REPLICATIONS = 2
 
 def calibrate(
     backbone: Annotated[
-        list[str], typer.Option(help="Prediction model to ask; repeat for more. See **pfnts info**.")
+        list[str], option("Prediction model to ask; repeat for more. See **pfnts info**.")
     ] = ["linear", "embedded"],  # noqa: B006 (typer reads the default and never changes it)
-    bart: Annotated[
-        bool, typer.Option(help="Compare with BART, sampled by bartz; needs the extra baselines.")
-    ] = True,
+    bart: Annotated[bool, option("Compare with BART, sampled by bartz; needs the extra baselines.")] = True,
     sizes: Annotated[
-        str | None, typer.Option(help="Rows of a history, commas between them; 16,64,256,1024 if left out.")
+        str | None, option("Rows of a history, commas between them; 16,64,256,1024 if left out.")
     ] = None,
     replications: Annotated[
-        int | None, typer.Option(min=1, help="Histories for each task and size; 10 if left out.")
+        int | None, option("Histories for each task and size; 10 if left out.", min=1)
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same histories.")] = 42,
-    quick: Annotated[
-        bool, typer.Option(help="A first look: 2 replications, histories of up to 256 rows.")
-    ] = False,
-    out: Annotated[
-        Path, typer.Option(help="Folder of finished cells, of coverage.csv, .md and pictures.")
-    ] = Path("calibration"),
+    seed: Annotated[int, option("The same seed gives the same histories.", min=0)] = 42,
+    quick: Annotated[bool, option("A first look: 2 replications, histories of up to 256 rows.")] = False,
+    out: Annotated[Path, option("Folder of finished cells, of coverage.csv, .md and pictures.")] = Path(
+        "calibration"
+    ),
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -58,18 +46,14 @@ def calibrate(
     (shrunk); BART is the reference. On two cores it takes a few minutes, most of them BART's. Finished cells
     are kept in OUT: after Ctrl-C the same command goes on.
     """
-    specs = plan_coverage(
-        backbones=backbone,
-        bart=bart,
-        sizes=whole_numbers(sizes) if sizes else QUICK_SIZES if quick else SIZES,
-        replications=replications or (QUICK_REPLICATIONS if quick else 10),
-        seed=seed,
-    )
+    rows = whole_numbers(sizes) if sizes else QUICK_SIZES if quick else SIZES
+    count = replications or (QUICK_REPLICATIONS if quick else 10)
+    specs = plan_coverage(backbones=backbone, bart=bart, sizes=rows, replications=count, seed=seed)
     chosen = chosen_engine(engine, workers=workers, address=address, device=device)
     store = RunStore(out)
-    rows = cover(specs, store, engine=chosen, device=device)
-    show(coverage_table(rows))
-    show(coverage_table(rows, "length"))
+    found = cover(specs, store, engine=chosen, device=device)
+    show(coverage_table(found))
+    show(coverage_table(found, "length"))
     say(f"Written to {out}: coverage.csv, coverage.md, coverage_times.csv and two pictures.")
 
 

@@ -45,9 +45,8 @@ def visible(text: str) -> str:
     >>> visible("red \\x1b[31m, two\\nlines")
     'red \\\\x1b[31m, two\\nlines'
     """
-    return "".join(
-        c if c.isprintable() or c in "\n\t " else c.encode("unicode_escape").decode() for c in text
-    )
+    shown = (c if c.isprintable() or c in "\n\t " else c.encode("unicode_escape").decode() for c in text)
+    return "".join(shown)
 
 
 def say(text: str, *, style: str = "") -> None:
@@ -80,7 +79,11 @@ def plain_errors(*kinds: type[Exception]) -> Iterator[None]:
     except (typer.Exit, BrokenPipeError):  # leaving is no mistake, nor is a reader who has seen enough
         raise
     except kinds as error:
-        reason = _of_the_system(error) if isinstance(error, OSError) else str(error)
+        reason = str(error)
+        if isinstance(error, OSError):
+            named = error.filename2 or error.filename  # of a rename the second is the one that was asked for
+            remedy = "; make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) and not named else ""
+            reason = f"{error.strerror or error}{f': {named}' if named else ''}{remedy}"
         errors.print(Text.assemble(("error: ", "bold red"), visible(reason)), soft_wrap=True)
         raise typer.Exit(2) from error
 
@@ -125,9 +128,8 @@ def leave_with_failures(error: FailedRunsError | None) -> None:
 def show(table: Table) -> None:
     """Print a table; what is too wide is folded, never cut off, and an interval stands below its value."""
     many = len(table.header) > _MANY
-    shown = rich.table.Table(
-        title=visible(table.caption), box=SIMPLE_HEAD if many else HEAVY_HEAD, padding=(0, int(not many))
-    )
+    box = SIMPLE_HEAD if many else HEAVY_HEAD
+    shown = rich.table.Table(title=visible(table.caption), box=box, padding=(0, int(not many)))
     for i, heading in enumerate(table.header):
         # Long names give way first, and numbers only where they are very long themselves.
         whole = i >= table.text_columns and all(len(row[i].text) <= _WHOLE for row in table.rows)
@@ -149,9 +151,3 @@ def regret_table(runs: Sequence[Run]) -> Table:
     after = " to ".join(dict.fromkeys(f"{end:,}" for end in (min(rounds), max(rounds))))
     caption = f"Final regret after {after} rounds, mean ± standard error"
     return Table.of(caption, ("scenario", "policy", "runs", "regret", "seconds a run"), listed, words=2)
-
-
-def _of_the_system(error: OSError) -> str:
-    named = error.filename2 or error.filename  # of a rename the second is the one that was asked for
-    remedy = "; make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) and not named else ""
-    return f"{error.strerror or error}{f': {named}' if named else ''}{remedy}"

@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
 from pfnts.cli.console import say, terminal
 from pfnts.cli.curves import Points, draw
+from pfnts.cli.options import option
 from pfnts.environments import Scenario, describe
 from pfnts.experiments import Job, PolicySpec, plan, prepare, regret_curves, run_all
 from pfnts.experiments.jobs import Spec
@@ -28,13 +28,11 @@ _ROWS = 14
 
 
 def demo(
-    scenario: Annotated[str, typer.Option(help="What to play; see **pfnts scenarios**.")] = SCENARIO,
-    horizon: Annotated[int, typer.Option(min=1, help="Rounds in a run.")] = 2_000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same runs.")] = 42,
-    backbone: Annotated[str, typer.Option(help="Prediction model behind PFN-TS.")] = "embedded",
-    out: Annotated[Path, typer.Option(help="Where the picture goes, if matplotlib is there.")] = Path(
-        "runs/demo.png"
-    ),
+    scenario: Annotated[str, option("What to play; see **pfnts scenarios**.")] = SCENARIO,
+    horizon: Annotated[int, option("Rounds in a run.", min=1)] = 2_000,
+    seed: Annotated[int, option("The same seed gives the same runs.", min=0)] = 42,
+    backbone: Annotated[str, option("Prediction model behind PFN-TS.")] = "embedded",
+    out: Annotated[Path, option("Where the picture goes, if matplotlib is there.")] = Path("runs/demo.png"),
 ) -> None:
     """Watch PFN-TS learn what works for whom: about half a minute on two cores.
 
@@ -116,12 +114,11 @@ def saved(lost: dict[str, float], horizon: int) -> str:
     PFN-TS lost 120 in 100 rounds.
     Saved: nothing of what a linear model lost, 100.
     """
-    ours = lost["PFN-TS"]
-    parts = [
-        f"{theirs - ours:,.0f} ({100 * (theirs - ours) / theirs:.0f} %) of what {rival} lost"
-        if theirs > ours
-        else f"nothing of what {rival} lost, {theirs:,.0f}"
-        for rival, theirs in lost.items()
-        if rival != "PFN-TS"
-    ]
+    parts, ours = [], lost["PFN-TS"]
+    for rival, theirs in lost.items():
+        if theirs > ours:
+            share = 100 * (theirs - ours) / theirs
+            parts.append(f"{theirs - ours:,.0f} ({share:.0f} %) of what {rival} lost")
+        elif rival != "PFN-TS":
+            parts.append(f"nothing of what {rival} lost, {theirs:,.0f}")
     return f"PFN-TS lost {ours:,.0f} in {horizon:,} rounds.\nSaved: {', '.join(parts)}."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,10 +15,11 @@ from pfnts import backbones
 from pfnts.backbones import Backbone
 from pfnts.backbones.devices import check_device
 from pfnts.cli.console import say, show, terminal, whole_numbers
+from pfnts.cli.options import option
 from pfnts.experiments import BackboneScore, score_backbone
-from pfnts.experiments.backbone_scores import KNOWN, SIZES, HeldOut, planned
+from pfnts.experiments.backbone_scores import SIZES, planned
 from pfnts.experiments.files import folder_at
-from pfnts.experiments.real_tables import TABLES
+from pfnts.experiments.heldout import KNOWN, TABLES, HeldOut
 from pfnts.experiments.report.tables import Table, csv_text, markdown
 from pfnts.files import write_file
 
@@ -46,27 +48,22 @@ def evaluate_backbone(
     ] = "embedded",
     functions: Annotated[
         str | None,
-        typer.Option(
-            help=f"Score on these only, commas between them; also {', '.join(TABLES)}, which come with "
+        option(
+            f"Score on these only, commas between them; also {', '.join(TABLES)}, which come with "
             "scikit-learn. All functions when left out."
         ),
     ] = None,
-    sizes: Annotated[str, typer.Option(help="Rows of a history, commas between them.")] = ",".join(
-        map(str, SIZES)
-    ),
-    draws: Annotated[int, typer.Option(min=1, help="Fresh histories for each function and size.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same histories.")] = 42,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the scores to OUT.csv and, as a table, to OUT.md.")
-    ] = None,
+    sizes: Annotated[str, option("Rows of a history, commas between them.")] = ",".join(map(str, SIZES)),
+    draws: Annotated[int, option("Fresh histories for each function and size.", min=1)] = 10,
+    seed: Annotated[int, option("The same seed gives the same histories.", min=0)] = 42,
+    out: Annotated[Path | None, option("Write the scores to OUT.csv and, as a table, to OUT.md.")] = None,
     device: Annotated[
-        str | None,
-        typer.Option(help="Where to compute, such as cuda; not for linear, which has no choice."),
+        str | None, option("Where to compute, such as cuda; not for linear, which has no choice.")
     ] = None,
     weights: Annotated[
         Path | None,
-        typer.Option(
-            help="Other weights than the default: for embedded a file that **pfnts pretrain** wrote, for "
+        option(
+            "Other weights than the default: for embedded a file that **pfnts pretrain** wrote, for "
             "tabicl or tabpfn a checkpoint of its regressor."
         ),
     ] = None,
@@ -82,13 +79,10 @@ def evaluate_backbone(
     if out is not None:
         folder_at(out.parent, name="the folder of --out")
     backbone = _loaded(name, device=device, weights=weights)
-    scores = _scored_with_bar(
-        backbone,
-        functions=None if functions is None else functions.split(","),
-        sizes=whole_numbers(sizes),
-        draws=draws,
-        seed=seed,
-    )
+    chosen, rows = None if functions is None else functions.split(","), whole_numbers(sizes)
+    with _bar(planned(chosen, rows, draws=draws), draws) as hear:
+        asked = score_backbone(backbone, functions=chosen, sizes=rows, draws=draws, seed=seed, listener=hear)
+        scores = list(asked)
     table = score_table(scores, title=f"{name}, {draws} draws, seed {seed}")
     show(table)
     for note in NOTES:
@@ -96,7 +90,10 @@ def evaluate_backbone(
     if out is not None:
         numbers = csv_text(map(vars, scores), [field.name for field in fields(BackboneScore)], digits=6)
         write_file(out.with_name(f"{out.name}.csv"), numbers)
-        write_file(out.with_name(f"{out.name}.md"), score_markdown(table))
+        functions_scored = dict.fromkeys(row.function for row in scores)
+        listed = (f"- {each}: {KNOWN[each].description}" for each in functions_scored)
+        about = [markdown(table), *(f"{note}\n" for note in NOTES), *listed, ""]
+        write_file(out.with_name(f"{out.name}.md"), "\n".join(about))
         say(f"Written to {out}.csv and {out}.md.")
 
 
@@ -108,38 +105,24 @@ def score_table(scores: Sequence[BackboneScore], *, title: str) -> Table:
     return Table.of(title, tuple(heading for heading, _ in COLUMNS.values()), rows)
 
 
-def score_markdown(table: Table) -> str:
-    """Scores as a Markdown page, with what the columns and the functions are."""
-    functions = dict.fromkeys(row[0].text for row in table.rows)
-    about = [f"- {name}: {KNOWN[name].description}" for name in functions]
-    return "\n".join([markdown(table), *(f"{note}\n" for note in NOTES), *about, ""])
+@contextmanager
+def _bar(tasks: Sequence[tuple[HeldOut, int]], draws: int) -> Iterator[Callable[[HeldOut, int, int], None]]:
+    """A bar that is to move evenly: by about how long a draw takes, in no unit."""
 
+    def work(function: HeldOut, size: int) -> float:
+        return (200 + size) * (20 + function.n_features)
 
-def _scored_with_bar(
-    backbone: Backbone, *, functions: Sequence[str] | None, sizes: Sequence[int], draws: int, seed: int
-) -> list[BackboneScore]:
-    tasks = planned(functions, sizes, draws=draws)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=terminal, transient=True) as progress:
-        bar = progress.add_task("", total=draws * sum(_work(function, size) for function, size in tasks))
-        before = 0.0
+        bar, before = progress.add_task("", total=draws * sum(work(*task) for task in tasks)), 0.0
 
         def listener(function: HeldOut, size: int, draw: int) -> None:
             nonlocal before
-            progress.update(
-                bar, advance=before, description=f"{function.name}, {size:,} rows, draw {draw + 1}"
-            )
-            before = _work(function, size)
+            shown = f"{function.name}, {size:,} rows, draw {draw + 1}"
+            progress.update(bar, advance=before, description=shown)
+            before = work(function, size)
 
-        scores = score_backbone(
-            backbone, functions=functions, sizes=sizes, draws=draws, seed=seed, listener=listener
-        )
-        return list(scores)
-
-
-def _work(function: HeldOut, size: int) -> float:
-    """About how long a draw takes, in no unit: the bar is to move evenly."""
-    return (200 + size) * (20 + function.n_features)
+        yield listener
 
 
 def _loaded(name: str, *, device: str | None, weights: Path | None) -> Backbone:

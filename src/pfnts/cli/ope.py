@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from pfnts.cli.console import leave_with_failures, plain_warnings, say, show, stoppable
-from pfnts.cli.engine_options import Address, Device, EngineName, Workers, chosen_engine
+from pfnts.cli.options import Address, Device, EngineName, Workers, chosen_engine, option
 from pfnts.cli.progress import finish_all
 from pfnts.cli.run import policy_grid
 from pfnts.contexts import read_file
@@ -32,41 +32,35 @@ def ope(
             help="A CSV or Parquet file; or `drinkless`, or `drinkless-sim`, which needs no file."
         ),
     ],
-    action: Annotated[str | None, typer.Option(help="Column of the action taken.")] = None,
-    reward: Annotated[str | None, typer.Option(help="Column of the reward.")] = None,
+    action: Annotated[str | None, option("Column of the action taken.")] = None,
+    reward: Annotated[str | None, option("Column of the reward.")] = None,
     propensity: Annotated[
         str | None,
-        typer.Option(
-            help="Column with the probability of the action taken; or `none=0.4,new=0.6`, a constant for "
+        option(
+            "Column with the probability of the action taken; or `none=0.4,new=0.6`, a constant for "
             "each action; or `none=p_none,new=p_new`, a column for each."
         ),
     ] = None,
-    cluster: Annotated[str | None, typer.Option(help="Column of the person; people are resampled.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column by which the rounds are ordered.")] = None,
+    cluster: Annotated[str | None, option("Column of the person; people are resampled.")] = None,
+    time: Annotated[str | None, option("Column by which the rounds are ordered.")] = None,
     context: Annotated[
-        list[str] | None, typer.Option(help="Column that policies see; repeat. Ids and dates only if named.")
+        list[str] | None, option("Column that policies see; repeat. Ids and dates only if named.")
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Who is evaluated; repeat for more: `lin-ts:nu=0.1`, or `file:shop.policy`, a saved one."
-        ),
+        option("Who is evaluated; repeat for more: `lin-ts:nu=0.1`, or `file:shop.policy`, a saved one."),
     ] = None,
-    replicates: Annotated[int, typer.Option(min=0, help="Resampled logs for intervals; 0 gives none.")] = 30,
+    replicates: Annotated[int, option("Resampled logs for intervals; 0 gives none.", min=0)] = 30,
     fewer: Annotated[
-        list[str] | None, typer.Option(help="Fewer of them for a slow policy: `bf-ts=3`; repeat for more.")
+        list[str] | None, option("Fewer of them for a slow policy: `bf-ts=3`; repeat for more.")
     ] = None,
     identity: Annotated[
-        str, typer.Option(help="How policies see the person: auto, none, one-hot or code (three numbers).")
+        str, option("How policies see the person: auto, none, one-hot or code (three numbers).")
     ] = "auto",
-    people: Annotated[int | None, typer.Option(min=1, help="Only the first so many people.")] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with drinkless.csv.gz; PFNTS_DATA when left out.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same replays.")] = 42,
-    out: Annotated[Path, typer.Option(help="Folder of finished replays and of report.html.")] = Path(
-        "runs/ope"
-    ),
+    people: Annotated[int | None, option("Only the first so many people.", min=1)] = None,
+    data: Annotated[Path | None, option("Folder with drinkless.csv.gz; PFNTS_DATA when left out.")] = None,
+    seed: Annotated[int, option("The same seed gives the same replays.", min=0)] = 42,
+    out: Annotated[Path, option("Folder of finished replays and of report.html.")] = Path("runs/ope"),
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -91,13 +85,8 @@ def ope(
     rounds = rounds if people is None else rounds.first(people)
     default = PAPER if log == "drinkless" else QUICK
     specs = policy_grid(policy or default, arms=rounds.arms)
-    planned = plan_replays(
-        rounds,
-        specs,
-        replicates=counts(specs, replicates, fewer or []),
-        identity=identity_of(identity),
-        seed=seed,
-    )
+    some, told = counts(specs, replicates, fewer or []), identity_of(identity)
+    planned = plan_replays(rounds, specs, replicates=some, identity=told, seed=seed)
     chosen = chosen_engine(engine, workers=workers, address=address, device=device)
     store = RunStore(out)
     jobs = prepare(planned, inputs=rounds, device=device)
@@ -119,24 +108,17 @@ def ope(
 
 def roles_of(log: str, given: Mapping[str, str | None], **others: Any) -> Roles:
     """Which column is what, where action, reward and propensity are all said."""
-    missing = [f"--{option}" for option, value in given.items() if value is None]
-    if missing:
+    if missing := [f"--{name}" for name, value in given.items() if value is None]:
+        there = f"{log} has the columns {list(read_file(log).names)}"
         raise ValueError(
-            f"a log of your own needs {' and '.join(missing)} to say which columns these are; {log} has "
-            f"the columns {list(read_file(log).names)}"
+            f"a log of your own needs {' and '.join(missing)} to say which columns these are; {there}"
         )
     action, reward, propensity = map(str, given.values())
     return Roles(action, reward, parse_propensity(propensity), **others)
 
 
 def parse_propensity(text: str) -> str | dict[str, float | str]:
-    """Read a column's name, or a constant or column for each action.
-
-    Examples
-    --------
-    >>> parse_propensity("p"), parse_propensity("none=0.4,new=0.6")
-    ('p', {'none': 0.4, 'new': 0.6})
-    """
+    """Read a column's name, or a constant or column for each action: ``none=0.4,new=p_new``."""
     if "=" not in text:
         return text
     parsed: dict[str, float | str] = {}
@@ -163,9 +145,7 @@ def counts(specs: Sequence[PolicySpec], replicates: int, fewer: Sequence[str]) -
     chosen = dict.fromkeys(specs, replicates)
     for item in fewer:
         name, _, number = item.rpartition("=")
-        if name not in {spec.name for spec in specs} or not number.isdigit():
-            raise ValueError(
-                f"--fewer must be policy=number for one of {', '.join(s.name for s in specs)}; got {item!r}"
-            )
+        if name not in (known := [spec.name for spec in specs]) or not number.isdigit():
+            raise ValueError(f"--fewer must be policy=number for one of {', '.join(known)}; got {item!r}")
         chosen |= {spec: min(int(number), replicates) for spec in specs if spec.name == name}
     return chosen

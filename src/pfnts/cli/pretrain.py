@@ -16,6 +16,7 @@ from rich.progress import Progress as Bars
 
 from pfnts.backbones.devices import check_device
 from pfnts.cli.console import say, terminal
+from pfnts.cli.options import option
 from pfnts.experiments.files import folder_at
 from pfnts.experiments.report.tables import csv_text
 from pfnts.files import write_file
@@ -28,37 +29,31 @@ if TYPE_CHECKING:
 
 
 def pretrain(
-    out: Annotated[Path, typer.Option(help="Folder for checkpoints, log and weights.")] = Path(
-        "runs/pretrain"
-    ),
+    out: Annotated[Path, option("Folder for checkpoints, log and weights.")] = Path("runs/pretrain"),
     seconds: Annotated[
-        float, typer.Option(min=1, help="Time to train for; the learning rate falls to nothing at its end.")
+        float, option("Time to train for; the learning rate falls to nothing at its end.", min=1)
     ] = 900,
     stop_after: Annotated[
-        float | None, typer.Option(min=0, help="Stop this time after so many seconds, to go on later.")
+        float | None, option("Stop this time after so many seconds, to go on later.", min=0)
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="Where to train, such as cuda; cpu is for trying it out.")
-    ] = "cpu",
+    device: Annotated[str, option("Where to train, such as cuda; cpu is for trying it out.")] = "cpu",
     begin: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Weights to begin from, not at random.")
+        Path | None, option("Weights to begin from, not at random.", exists=True, dir_okay=False)
     ] = None,
     learning_rate: Annotated[
-        float, typer.Option(min=0, help="The largest learning rate; a third of it to go on from --begin.")
+        float, option("The largest learning rate; a third of it to go on from --begin.", min=0)
     ] = 4e-3,
     compiled: Annotated[
-        bool, typer.Option("--compile/--no-compile", help="Compile on a GPU: two minutes, for long runs.")
+        bool, option("Compile on a GPU: two minutes, for long runs.", "--compile/--no-compile")
     ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Where the tables come from.")] = 0,
+    seed: Annotated[int, option("Where the tables come from.", min=0)] = 0,
     rows_per_step: Annotated[
-        int | None, typer.Option(min=64, help="Rows of all tables of a step; fewer need less memory.")
+        int | None, option("Rows of all tables of a step; fewer need less memory.", min=64)
     ] = None,
-    layers: Annotated[
-        int | None, typer.Option(min=1, help="Blocks of the network's in-context stage.")
-    ] = None,
-    report_every: Annotated[float, typer.Option(min=1, help="Seconds between checkpoints.")] = 60,
+    layers: Annotated[int | None, option("Blocks of the network's in-context stage.", min=1)] = None,
+    report_every: Annotated[float, option("Seconds between checkpoints.", min=1)] = 60,
     tiny: Annotated[
-        bool, typer.Option("--tiny", help="A tiny network on tiny tables: minutes on a CPU, of no other use.")
+        bool, option("A tiny network on tiny tables: minutes on a CPU, of no other use.", "--tiny")
     ] = False,
 ) -> None:
     """Train the network of the embedded backbone on its synthetic prior.
@@ -75,14 +70,10 @@ def pretrain(
     check_device(device)
     folder_at(out, name="--out")
     whole, architecture = settings(layers=layers, tiny=tiny)
-    recipe = replace(
-        whole,
-        seconds=seconds,
-        learning_rate=learning_rate,
-        adam_rate=whole.adam_rate * learning_rate / whole.learning_rate,
-        seed=seed,
-        rows_per_step=rows_per_step or whole.rows_per_step,
-    )
+    adam_rate = whole.adam_rate * learning_rate / whole.learning_rate
+    recipe = replace(whole, seconds=seconds, seed=seed, learning_rate=learning_rate, adam_rate=adam_rate)
+    if rows_per_step is not None:
+        recipe = replace(recipe, rows_per_step=rows_per_step)
     sizes = (16, 64) if tiny else SIZES
     before = so_far(out, architecture)
     if before.seconds >= seconds:
@@ -121,11 +112,8 @@ def pretrain(
     about = {"steps": str(after.step), "seconds": f"{after.seconds:.0f}", "seed": str(seed)}
     export_weights(network, out / "weights.safetensors", about=about)
     write_log(after.log, out / "log.csv", sizes=sizes)
-    megabytes = (out / "weights.safetensors").stat().st_size / 1e6
-    say(
-        f"{after.step:,} steps in {after.seconds:,.0f} s. {out}/weights.safetensors "
-        f"({megabytes:.1f} MB) and {out}/log.csv are written."
-    )
+    written = f"{out}/weights.safetensors ({(out / 'weights.safetensors').stat().st_size / 1e6:.1f} MB)"
+    say(f"{after.step:,} steps in {after.seconds:,.0f} s. {written} and {out}/log.csv are written.")
 
 
 def settings(*, layers: int | None, tiny: bool) -> tuple[Recipe, Architecture]:
@@ -162,9 +150,8 @@ def so_far(out: Path, architecture: Architecture) -> Progress:
         kept = json.loads(path.read_text(encoding="utf-8"))
         network, progress = kept["architecture"], Progress(**kept["progress"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"--out must not hold a damaged checkpoint, {path} is one: {error}; delete it"
-        ) from error
+        said = f"{path} is one: {error}; delete it"
+        raise ValueError(f"--out must not hold a damaged checkpoint, {said}") from error
     if network != asdict(architecture):
         raise ValueError(f"--out must be another folder: {out} holds a network of other sizes, {network}")
     return progress
@@ -172,12 +159,10 @@ def so_far(out: Path, architecture: Architecture) -> Progress:
 
 def in_words(row: dict[str, Any]) -> str:
     """One line for a checkpoint."""
-    scores = "; ".join(
-        f"{name} {' '.join(f'{x:.2f}' for x in found)}" for name, found in _heldout(row).items()
-    )
+    heldout = ((name, " ".join(f"{x:.2f}" for x in found)) for name, found in _heldout(row).items())
     return (
-        f"{row['seconds']:,.0f} s, step {row['step']:,}: loss {row['loss']:.4f}, "
-        f"learning rate {row['learning_rate']:.1e}, held-out {scores}"
+        f"{row['seconds']:,.0f} s, step {row['step']:,}: loss {row['loss']:.4f}, learning rate "
+        f"{row['learning_rate']:.1e}, held-out {'; '.join(map(' '.join, heldout))}"
     )
 
 

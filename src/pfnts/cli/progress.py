@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
+from functools import partial
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
@@ -27,12 +28,8 @@ def finish_all(
         nouns = f"{len(jobs)} {jobs[0].spec.noun}{'' if len(jobs) == 1 else 's'}"
         terminal.print(f"{nouns}, of which {len(jobs) - len(waiting)} were finished before.")
     display, found, failures = _Display(list(waiting.values())), {}, None
-    with (
-        display.bars if terminal.is_terminal else nullcontext(),
-        closing(
-            run_all(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)
-        ) as runs,
-    ):
+    made = run_all(jobs, store=store, engine=engine, listener=display.hear, on_failure=display.fail)
+    with display.bars if terminal.is_terminal else nullcontext(), closing(made) as runs:
         try:
             for run in runs:
                 found[run.spec] = run
@@ -48,16 +45,13 @@ class _Display:
     """A line for each job that ends; of those under way bars in a terminal, elsewhere a line at times."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
+        column = partial(Column, no_wrap=True)
         self.bars = Progress(
             # In a narrow terminal the name of a run gives way, not its numbers.
-            TextColumn(
-                "{task.description}",
-                markup=False,
-                table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
-            ),
+            TextColumn("{task.description}", markup=False, table_column=column(overflow="ellipsis", ratio=1)),
             BarColumn(bar_width=12),
-            TextColumn("{task.fields[state]}", markup=False, table_column=Column(no_wrap=True, min_width=24)),
-            TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
+            TextColumn("{task.fields[state]}", markup=False, table_column=column(min_width=24)),
+            TimeRemainingColumn(table_column=column(min_width=7)),
             console=terminal,
             transient=True,
             expand=True,

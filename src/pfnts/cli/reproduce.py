@@ -9,7 +9,7 @@ import typer
 
 from pfnts.cli.calibrate import QUICK_REPLICATIONS, QUICK_SIZES, cover
 from pfnts.cli.console import leave_with_failures, say, stoppable
-from pfnts.cli.engine_options import Address, Data, Device, EngineName, Workers, chosen_engine
+from pfnts.cli.options import Address, Data, Device, EngineName, Figures, Workers, chosen_engine, option
 from pfnts.cli.progress import finish_all
 from pfnts.cli.run import obtainable
 from pfnts.experiments import RunStore, prepare
@@ -17,13 +17,7 @@ from pfnts.experiments.calibration import SIZES, plan_coverage
 from pfnts.experiments.replays import values
 from pfnts.experiments.report import write_report
 from pfnts.ope import Log, read_drinkless
-from pfnts.reproduction.drinkless import (
-    CONTESTANTS,
-    QUICK_PEOPLE,
-    policy_name,
-    replays_at_hand,
-    trial_plan,
-)
+from pfnts.reproduction.drinkless import CONTESTANTS, QUICK_PEOPLE, policy_name, replays_at_hand, trial_plan
 from pfnts.reproduction.paper import PAPER, Paper
 from pfnts.reproduction.results import write_results
 from pfnts.reproduction.targets import TARGETS, reproduction
@@ -35,32 +29,25 @@ _CALIBRATED = ("linear", "embedded")
 def reproduce(
     target: Annotated[str, typer.Argument(help=f"What to give back: {', '.join(TARGETS)}.")],
     quick: Annotated[
-        bool, typer.Option("--quick", help="A first look: 500 rounds, 2 replications, under 20 minutes.")
+        bool, option("A first look: 500 rounds, 2 replications, under 20 minutes.", "--quick")
     ] = False,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Run only this policy, or your own `module.Class`; repeat for more. All when left out."
-        ),
+        option("Run only this policy, or your own `module.Class`; repeat for more. All when left out."),
     ] = None,
     replications: Annotated[
-        int | None, typer.Option(min=1, help="Independent runs of each; 5, or 2 with --quick, when left out.")
+        int | None, option("Independent runs of each; 5, or 2 with --quick, when left out.", min=1)
     ] = None,
     slow: Annotated[
-        bool | None,
-        typer.Option(help="Run bf-ts and neural-ts, which take hours; yes unless --quick when left out."),
+        bool | None, option("Run bf-ts and neural-ts, which take hours; yes unless --quick when left out.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of runs and report; runs/paper or runs/quick when left out."),
+        Path | None, option("Folder of runs and report; runs/paper or runs/quick when left out.")
     ] = None,
     results: Annotated[
-        Path | None,
-        typer.Option(help="Write tables, a row for every run and a README to this folder, too."),
+        Path | None, option("Write tables, a row for every run and a README to this folder, too.")
     ] = None,
-    figures: Annotated[
-        bool, typer.Option(help="Draw the figures for papers and slides; the page has curves of its own.")
-    ] = True,
+    figures: Figures = True,
     workers: Workers = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -79,27 +66,15 @@ def reproduce(
     for note in wanted.notes:
         say(f"Note: {note}", style="yellow")
     jobs = obtainable(wanted.specs, data=data, device=device)
-    cells = (
-        []
-        if not wanted.coverage
-        else plan_coverage(
-            backbones=_CALIBRATED,
-            bart=True,
-            sizes=QUICK_SIZES if quick else SIZES,
-            replications=QUICK_REPLICATIONS if quick else 10,
-            seed=SEED,
-        )
-    )
-    trial = _trial(data, quick=quick, said=bool(wanted.trial))
-    kept = RunStore(store.root / "drinkless")
-    names = [policy.name for policy in CONTESTANTS]
-    replays = (
-        []
-        if trial is None
-        else prepare(trial_plan(trial, quick=quick, names=names, seed=SEED), inputs=trial, device=device)
-    )
-    if cells:
+    trial, replays = _trial(data, quick=quick, said=bool(wanted.trial)), []
+    if trial is not None:
+        planned = trial_plan(trial, quick=quick, names=[policy.name for policy in CONTESTANTS], seed=SEED)
+        replays = prepare(planned, inputs=trial, device=device)
+    if wanted.coverage:
+        sizes, count = (QUICK_SIZES, QUICK_REPLICATIONS) if quick else (SIZES, 10)
+        cells = plan_coverage(backbones=_CALIBRATED, bart=True, sizes=sizes, replications=count, seed=SEED)
         cover(cells, RunStore(store.root / "coverage"), engine=chosen, device="cpu")
+    kept = RunStore(store.root / "drinkless")
     with stoppable(jobs, store):
         _, failures = finish_all(jobs, store=store, engine=chosen)
         asked = [each for each in replays if policy_name(each) in wanted.trial]

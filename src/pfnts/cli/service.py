@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from pfnts.cli.console import plain_errors, say, terminal
+from pfnts.cli.options import option
 from pfnts.files import make_folder, replacing
 
 if TYPE_CHECKING:
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
 keys = typer.Typer(no_args_is_help=True, help="Manage the keys of the decision service.")
 service = typer.Typer(no_args_is_help=True, help="Look after the store of the decision service.")
 
-Data = Annotated[Path, typer.Option(help="Folder that holds the SQLite store.")]
+Data = Annotated[Path, option("Folder that holds the SQLite store.")]
 Database = Annotated[
     str | None,
-    typer.Option(
-        help="PostgreSQL database to use instead, as postgresql://user@host/name; several services may "
-        "share it.",
+    option(
+        "PostgreSQL database to use instead, as postgresql://user@host/name; several services may share it.",
         envvar="PFNTS_DATABASE",
     ),
 ]
@@ -48,25 +48,14 @@ def serve(
     data: Data = Path("pfnts-data"),
     database: Database = None,
     host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on. Any but this machine's own requires a key: see pfnts keys add."
-        ),
+        str, option("Address to listen on. Any but this machine's own requires a key: see pfnts keys add.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
-    ] = 8000,
+    port: Annotated[int, option("Port to listen on; 0 picks a free one.", min=0, max=65535)] = 8000,
     timeout: Annotated[
-        float,
-        typer.Option(
-            min=0.001, help="Seconds to wait for the model before the baseline arm is served instead."
-        ),
+        float, option("Seconds to wait for the model before the baseline arm is served instead.", min=0.001)
     ] = 0.5,
     queue: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Decisions that may wait for the model; further ones are answered with 429."
-        ),
+        int, option("Decisions that may wait for the model; further ones are answered with 429.", min=1)
     ] = 256,
 ) -> None:
     """Serve decisions over HTTP.
@@ -91,9 +80,9 @@ def serve(
 def add(
     name: Annotated[str, typer.Argument(help="Who will use the key.")],
     role: Annotated[
-        str, typer.Option(help="What it allows: reader, writer (decisions and rewards too) or admin.")
+        str, option("What it allows: reader, writer (decisions and rewards too) or admin.")
     ] = "writer",
-    experiment: Annotated[str | None, typer.Option(help="Limit the key to one experiment.")] = None,
+    experiment: Annotated[str | None, option("Limit the key to one experiment.")] = None,
     data: Data = Path("pfnts-data"),
     database: Database = None,
 ) -> None:
@@ -113,9 +102,8 @@ def show(data: Data = Path("pfnts-data"), database: Database = None) -> None:
         found = store.keys()
     table = Table("id", "name", "role", "experiment", "made", "revoked")
     for key in found:
-        table.add_row(
-            key.id, key.name, key.role, key.experiment or "all", _day(key.created), _day(key.revoked)
-        )
+        days = map(_day, (key.created, key.revoked))
+        table.add_row(key.id, key.name, key.role, key.experiment or "all", *days)
     terminal.print(table)
 
 
@@ -136,12 +124,9 @@ def revoke(
 def export(
     experiment: Annotated[str, typer.Argument(help="Name of the experiment.")],
     out: Annotated[
-        Path | None,
-        typer.Option(help="File to write, .csv or .parquet; EXPERIMENT.csv unless you say otherwise."),
+        Path | None, option("File to write, .csv or .parquet; EXPERIMENT.csv unless you say otherwise.")
     ] = None,
-    group: Annotated[
-        str, typer.Option(help="Whose decisions to write: policy, holdout, baseline or all.")
-    ] = "policy",
+    group: Annotated[str, option("Whose decisions to write: policy, holdout, baseline or all.")] = "policy",
     data: Data = Path("pfnts-data"),
     database: Database = None,
 ) -> None:

@@ -5,12 +5,12 @@ from pfnts.experiments.batch import FailedRunsError, run_all
 from pfnts.experiments.calibration import CoverageRow, calibrate
 from pfnts.experiments.engines import LocalEngine, RayEngine
 from pfnts.experiments.jobs import Job, job, prepare
+from pfnts.experiments.outcomes import FinalRegret, summarize
 from pfnts.experiments.report.coverage import coverage_figure
 from pfnts.experiments.report.writer import regret_curves
 from pfnts.experiments.simulations import RunSpec, plan, run
 from pfnts.experiments.spec import PolicySpec, UnknownOptionError
 from pfnts.experiments.store import CorruptRunError, Run, RunStore
-from pfnts.experiments.summary import FinalRegret, summarize
 
 __all__ = [
     "BackboneScore",

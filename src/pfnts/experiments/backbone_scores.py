@@ -10,15 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pfnts.backbones import Backbone, LinearBackbone
-from pfnts.experiments.heldout_functions import FUNCTIONS, HeldOutDraw, HeldOutFunction, r2
-from pfnts.experiments.real_tables import TABLES, RealTable, best_regressor
-from pfnts.experiments.summary import mean_and_error
+from pfnts.experiments.heldout import FUNCTIONS, KNOWN, HeldOut, HeldOutDraw, RealTable, best_regressor, r2
+from pfnts.experiments.outcomes import mean_and_error
 from pfnts.ope.log import Matrix
 from pfnts.scores import coverage, crps
-
-HeldOut = HeldOutFunction | RealTable
-KNOWN: dict[str, HeldOut] = {**FUNCTIONS, **TABLES}
-"""What a backbone can be scored on, by name."""
 
 SIZES = (16, 64, 256, 1024, 4096)
 LEVELS = np.arange(1, 100) / 100
@@ -105,18 +100,10 @@ def score_backbone(
             measured.append(measure(backbone, function, drawn[-1]))
         seconds = (time.perf_counter() - began) / draws
         scores = {name: mean_and_error([score[name] for score, _ in measured]) for name in measured[0][0]}
-        level, shape = drift(*np.stack([means for _, means in measured], axis=1))
-        yield BackboneScore(
-            function=function.name,
-            size=size,
-            draws=draws,
-            **{name: mean for name, (mean, _) in scores.items()},
-            r2_error=scores["r2"][1],
-            level_drift=level,
-            shape_drift=shape,
-            reference=_reference(function, drawn),
-            seconds=seconds,
-        )
+        means = {name: mean for name, (mean, _) in scores.items()}
+        level, shape = drift(*np.stack([said for _, said in measured], axis=1))
+        means |= {"r2_error": scores["r2"][1], "level_drift": level, "shape_drift": shape, "seconds": seconds}
+        yield BackboneScore(function.name, size, draws, reference=_reference(function, drawn), **means)
 
 
 def planned(
@@ -131,9 +118,7 @@ def planned(
         raise ValueError(f"sizes must be at least 4, got {list(sizes)}")
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
-    tasks = {
-        (name, size) for name in names for size in sizes if name not in TABLES or size <= TABLES[name].largest
-    }
+    tasks = {(name, n) for name in names for n in sizes if n <= KNOWN[name].largest}
     tasks |= {(name, size) for name, size in PUBLISHED if name in names and size <= max(sizes)}
     ordered = sorted(tasks, key=lambda task: (names.index(task[0]), task[1]))
     return [(KNOWN[name], size) for name, size in ordered]
@@ -150,10 +135,10 @@ def measure(backbone: Backbone, function: HeldOut, draw: HeldOutDraw) -> tuple[d
         "crps": float(crps(LEVELS, quantiles, draw.outcomes).mean()),
         "least_crps": function.least_crps(draw.latent),
         "coverage": coverage(quantiles[LOW], quantiles[HIGH], draw.outcomes),
-        "mean_coverage": math.nan
-        if sd is None
-        else coverage(whole - WIDTH * sd, whole + WIDTH * sd, draw.latent),
+        "mean_coverage": math.nan,
     }
+    if sd is not None:
+        scores["mean_coverage"] = coverage(whole - WIDTH * sd, whole + WIDTH * sd, draw.latent)
     return scores, said.means
 
 
@@ -166,21 +151,13 @@ def drift(before: Matrix, after: Matrix) -> tuple[float, float]:
     increments with how far the earlier predictions were from their mean over the queries: positive where
     they had been shrunk too much, negative where they had followed the noise. Both lie between -1 and 1, and
     are zero on average over functions drawn from the backbone's own prior.
-
-    Examples
-    --------
-    >>> level, shape = drift(np.array([[-1.0, 1.0]]), np.array([[-2.0, 2.0]]))
-    >>> level, round(shape, 6)
-    (0.0, 1.0)
     """
-    increment = after - before
-    deviation = before - before.mean(axis=1, keepdims=True)
+    increment, deviation = after - before, before - before.mean(axis=1, keepdims=True)
     moved, spread = np.sqrt((increment**2).mean()), np.sqrt((deviation**2).mean())
     if moved == 0:
         return 0.0, 0.0
-    level = increment.mean() / moved
     shape = (increment * deviation).mean() / (moved * spread) if spread > 0 else 0.0
-    return float(level), float(shape)
+    return float(increment.mean() / moved), float(shape)
 
 
 def _reference(function: HeldOut, drawn: list[HeldOutDraw]) -> float | None:

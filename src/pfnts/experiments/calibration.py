@@ -7,7 +7,8 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -16,11 +17,11 @@ from pfnts import environments, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import sources
 from pfnts.experiments.batch import run_all
-from pfnts.experiments.heldout_functions import HeldOutDraw
-from pfnts.experiments.jobs import Engine, Progress, prepare
+from pfnts.experiments.heldout import HeldOutDraw
+from pfnts.experiments.jobs import Engine, Progress, Spec, prepare
+from pfnts.experiments.outcomes import mean_and_error
 from pfnts.experiments.spec import backbone_name, loaded
 from pfnts.experiments.store import Run, RunStore
-from pfnts.experiments.summary import mean_and_error
 from pfnts.experiments.threads import one_thread
 from pfnts.ope.log import Matrix, Vector
 from pfnts.scores import coverage
@@ -53,15 +54,16 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class CoverageSpec:
+class CoverageSpec(Spec):
     """Histories of one task and one size, all replications, for one model.
 
     Most of BART's time goes to its compiler, once for every size: so replications are not torn apart.
     """
 
-    noun: ClassVar[str] = "cell"
-    measure: ClassVar[str] = "coverage"
-    result: ClassVar[type[Measured]] = Measured
+    kind = "coverage"
+    noun = "cell"
+    measure = "coverage"
+    result = Measured
 
     task: str
     """Scenario whose arm 0 is learned; its mean rewards must be known."""
@@ -89,17 +91,12 @@ class CoverageSpec:
         """How the model gets its intervals."""
         return ("mcmc",) if self.model == BART else usable(loaded(self.model))
 
-    def describe(self) -> dict[str, Any]:
-        """Everything above as plain JSON values."""
-        return {"kind": "coverage", **self.__dict__}
-
     def decided_by(self, inputs: object) -> dict[str, Any]:  # noqa: ARG002 (a history is drawn, not read)
         """Weights and files of the user's own behind the model."""
         if self.model == BART:
             return {}
-        own = sources([self.model])
-        decided = {"backbone": backbone_name(loaded(self.model))}
-        return decided if own is None else {**decided, "sources": own}
+        decided = {"backbone": backbone_name(loaded(self.model)), "sources": sources([self.model])}
+        return {name: value for name, value in decided.items() if value is not None}
 
     def device(self, asked: str) -> str:
         """Where the model computes, when ``asked`` is where it may."""
@@ -231,47 +228,31 @@ def plan_coverage(
     models = [*names, *([BART] if bart else [])]
     if not models:
         raise ValueError("backbones must name at least one, or bart be true, got none")
-    return [
-        CoverageSpec(task, model, size, replications, seed)
-        for size in sorted(set(sizes), reverse=True)
-        for task in tasks
-        for model in models
-    ]
+    cells = product(sorted(set(sizes), reverse=True), tasks, models)
+    return [CoverageSpec(task, model, size, replications, seed) for size, task, model in cells]
 
 
 def coverage_rows(specs: Sequence[CoverageSpec], runs: Iterable[Run]) -> list[CoverageRow]:
     """Average over replications, by task, then by size, in the order in which models were asked for."""
     found = {run.spec: run.result for run in runs}
     tasks, models = ([*dict.fromkeys(getattr(spec, name) for spec in specs)] for name in ("task", "model"))
-    order = sorted(found, key=lambda spec: (tasks.index(spec.task), spec.size, models.index(spec.model)))
-    return [
-        CoverageRow(
-            spec.task,
-            spec.model,
-            variance,
-            spec.size,
-            spec.replications,
-            *mean_and_error(found[spec].coverage[:, place].tolist()),
-            *mean_and_error(found[spec].length[:, place].tolist()),
-            seconds=found[spec].seconds / spec.replications,
-        )
-        for spec in order
-        for place, variance in enumerate(spec.variances)
-    ]
+    rows = []
+    for spec in sorted(found, key=lambda spec: (tasks.index(spec.task), spec.size, models.index(spec.model))):
+        done, cell = found[spec], (spec.task, spec.model)
+        for place, variance in enumerate(spec.variances):
+            covered, length = (mean_and_error(of[:, place].tolist()) for of in (done.coverage, done.length))
+            figures = (*covered, *length, done.seconds / spec.replications)
+            rows.append(CoverageRow(*cell, variance, spec.size, spec.replications, *figures))
+    return rows
 
 
 def draw_history(task: str, size: int, *, number: int, queries: int = QUERIES, seed: int) -> HeldOutDraw:
     """Draw the functions of a scenario, then rewards of arm 0 at ``size`` contexts, then the queries."""
     child, for_model = SeedSequence([seed, zlib.crc32(task.encode()), size, number]).spawn(2)
     drawn = environments.make(task, horizon=size + queries, rng=np.random.default_rng(child))
-    return HeldOutDraw(
-        X=drawn.contexts[:size],
-        y=drawn.rewards[:size, 0],
-        queries=drawn.contexts[size:],
-        latent=drawn.means[size:, 0],
-        outcomes=drawn.rewards[size:, 0],
-        seed=int(for_model.generate_state(1)[0] >> 1),
-    )
+    (X, later), (y, outcomes) = (np.split(of, [size]) for of in (drawn.contexts, drawn.rewards[:, 0]))
+    of_model = int(for_model.generate_state(1)[0] >> 1)
+    return HeldOutDraw(X, y, later, drawn.means[size:, 0], outcomes, seed=of_model)
 
 
 def backbone_intervals(backbone: Backbone, history: HeldOutDraw) -> dict[str, Interval]:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from pfnts.experiments.calibration import Interval
-from pfnts.experiments.heldout_functions import HeldOutDraw
+from pfnts.experiments.heldout import HeldOutDraw
 
 try:
     from bartz.BART import gbart  # type: ignore[attr-defined]
@@ -30,20 +30,10 @@ def bart_interval(history: HeldOutDraw, *, level: float) -> Interval:
     guess = {} if size > width + 1 else {"sigest": float(history.y.std())}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = gbart(
-            history.X.astype(np.float32),
-            history.y.astype(np.float32),
-            x_test=history.queries.astype(np.float32),
-            base=0.95,
-            power=2.0,
-            k=2.0,
-            ntree=TREES,
-            nskip=BURN_IN,
-            ndpost=DRAWS,
-            printevery=None,
-            seed=history.seed,
-            **guess,
-        )
+        prior = {"base": 0.95, "power": 2.0, "k": 2.0, "ntree": TREES, **guess}
+        chain = {"nskip": BURN_IN, "ndpost": DRAWS, "printevery": None, "seed": history.seed}
+        X, y, queries = (part.astype(np.float32) for part in (history.X, history.y, history.queries))
+        fitted = gbart(X, y, x_test=queries, **prior, **chain)
     draws = np.asarray(fitted.yhat_test, dtype=np.float64)
     lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return lower, upper

@@ -89,16 +89,12 @@ class Chart:
 
     def payload(self) -> dict[str, Any]:
         """Plain JSON values for the page's script; a number on a screen has five digits."""
+        panels = []
+        for panel in self.panels:
+            fixed = None if panel.fixed is None else _digits([panel.fixed])[0]
+            numbers = {"x": np.asarray(panel.x).tolist(), "fixed": fixed}
+            panels.append({**vars(panel), **numbers, "lines": list(map(_payload, panel.lines))})
         styles = [(label, colour % len(COLOURS)) for label, colour in self.series]
-        panels = [
-            {
-                **vars(panel),
-                "x": np.asarray(panel.x).tolist(),
-                "fixed": None if panel.fixed is None else _digits([panel.fixed])[0],
-                "lines": [_payload(line) for line in panel.lines],
-            }
-            for panel in self.panels
-        ]
         series = [{"label": label, "colour": style, "dash": DASHES[style]} for label, style in styles]
         return {**vars(self), "series": series, "panels": panels}
 
@@ -126,8 +122,6 @@ def _payload(line: Line) -> dict[str, Any]:
 
 def _digits(values: ArrayLike, digits: int = 5) -> list[float | int | None]:
     # The file is a third of what it would be with all of them.
-    rounded = [
-        float(f"{value:.{digits}g}") if np.isfinite(value) else None
-        for value in np.asarray(values, dtype=float)
-    ]
+    heights = np.asarray(values, dtype=float)
+    rounded = [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in heights]
     return [int(v) if v is not None and v.is_integer() else v for v in rounded]

@@ -36,30 +36,17 @@ def figure_of(chart: Chart, *, size: float = 2.6) -> Figure:
     # A Figure of its own, not pyplot's: nothing is shown, and no state is left in the process.
     figure = Figure(figsize=(width, height))
     # Margins are given in inches: working them out takes longer than the drawing.
-    grid = {
-        "left": 0.8 / width,
-        "right": 1 - 0.25 / width,
-        "top": 1 - 0.3 / height,
-        "bottom": (0.72 + legend) / height,
-        "wspace": 0.26,
-        "hspace": 0.34,
-    }
-    panels = figure.subplots(rows, columns, squeeze=False, gridspec_kw=grid)
+    sides = {"left": 0.8 / width, "right": 1 - 0.25 / width, "wspace": 0.26}
+    ends = {"top": 1 - 0.3 / height, "bottom": (0.72 + legend) / height, "hspace": 0.34}
+    panels = figure.subplots(rows, columns, squeeze=False, gridspec_kw=sides | ends)
     for axes in panels.flat[len(chart.panels) :]:
         axes.remove()
     named: dict[int, Any] = {}
     for axes, panel in zip(panels.flat, chart.panels, strict=False):
         named |= _draw(axes, chart, panel)
         axes.set_title(plain(panel.title), fontsize="medium")
-    shown = sorted(named)
-    figure.legend(
-        [named[s] for s in shown],
-        [labels[s] for s in shown],
-        loc="lower center",
-        ncols=across,
-        frameon=False,
-        fontsize="small",
-    )
+    shown = [[of[series] for series in sorted(named)] for of in (named, labels)]
+    figure.legend(*shown, loc="lower center", ncols=across, frameon=False, fontsize="small")
     figure.text(0.5, (0.2 + legend) / height, chart.xlabel, ha="center")
     figure.text(0.14 / width, 0.5, chart.ylabel, rotation=90, va="center")
     return figure
@@ -92,8 +79,8 @@ def _draw(axes: Any, chart: Chart, panel: Panel) -> dict[int, Any]:
 
 def _scale(axes: Any, chart: Chart) -> None:
     """Axes that end where the mean curves end, whatever the bands do."""
-    heights = np.concatenate([line.get_ydata() for line in axes.lines])
-    heights, places = heights[np.isfinite(heights)], np.concatenate([line.get_xdata() for line in axes.lines])
+    places, heights = np.concatenate([line.get_data() for line in axes.lines], axis=1)
+    heights = heights[np.isfinite(heights)]
     if not len(heights):
         return
     if chart.grows:

@@ -26,6 +26,8 @@ Progress = Callable[[int, float], None]
 class Spec(Protocol):
     """What is to be done, said so exactly that saying it again finds the same outcome."""
 
+    kind: ClassVar[str]
+    """What it is called in records."""
     noun: ClassVar[str]
     """What it is called: a run, a replay."""
     measure: ClassVar[str]
@@ -36,28 +38,23 @@ class Spec(Protocol):
     @property
     def title(self) -> str:
         """A few words that tell it apart."""
-        ...
 
     @property
     def steps(self) -> int:
         """Steps until it is done."""
-        ...
 
     def describe(self) -> dict[str, Any]:
         """Everything that was asked for, as plain JSON values."""
-        ...
+        return {"kind": self.kind, **self.__dict__}
 
     def decided_by(self, inputs: Any) -> dict[str, Any]:
         """What decides the outcome beside the description and the package, as plain JSON values."""
-        ...
 
     def device(self, asked: str) -> str:
         """Where it computes, when ``asked`` is where it may."""
-        ...
 
     def perform(self, inputs: Any, *, device: str, progress: Progress) -> Any:
         """Do it, and return a ``result``."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +116,6 @@ class Engine(Protocol):
 
     def execute(self, jobs: Sequence[Job], *, listener: Listener) -> Results:
         """Yield what becomes of every job; one that fails stops no other."""
-        ...
 
 
 def job(spec: Spec, *, inputs: Any = None, device: str = "cpu") -> Job:
@@ -161,9 +157,8 @@ def work(given: Job, progress: Progress, *, elsewhere: bool = False) -> Finished
                 f"machine, got {here} on this one and {dict(given.producer)} where the runs are kept"
             )
         progress(0, 0.0)
-        device = given.spec.device(given.asked)
         result = given.spec.perform(given.inputs, device=given.asked, progress=progress)
-        return Finished(given, result, provenance(device=device))
+        return Finished(given, result, provenance(device=given.spec.device(given.asked)))
     except (Exception, SystemExit) as error:  # somebody's policy may leave Python
         return Failure(given, f"{type(error).__name__}: {error}", traceback.format_exc())
 

@@ -50,17 +50,7 @@ class Valued(NamedTuple):
 
 
 def baselines(log: Log) -> list[Valued]:
-    """What the logging policy earned, and what each arm that was ever taken would have earned.
-
-    Examples
-    --------
-    >>> log = Log(
-    ...     contexts=np.zeros((4, 1)), features=("x",), arms=("a", "b"), actions=np.array([0, 0, 1, 1]),
-    ...     rewards=np.array([1.0, 2.0, 3.0, 4.0]), propensities=np.full(4, 0.5),
-    ... )
-    >>> [(each.name, each.value) for each in baselines(log)]
-    [('what was done', 2.5), ('always a', 1.5), ('always b', 3.5)]
-    """
+    """What the logging policy earned, and what each arm that was ever taken would have earned."""
     estimates = {"what was done": Estimate("mean", log.rewards, np.ones(log.rounds), log.groups)}
     for k in np.unique(log.actions):
         weights = (log.actions == k) / log.propensities
@@ -83,21 +73,21 @@ def verdict(log: Log, found: Sequence[PolicyValue]) -> list[str]:
             f"{_or(saved)} began with what was learned before: if any of that was learned from this log, "
             "the estimate is too high."
         )
-    known = sorted((each for each in at_the_end(found) if not math.isnan(each.value)), key=lambda v: -v.value)
-    if len(known) < len(found):
-        silent = [value.policy.label for value in found if math.isnan(value.final("snips").value)]
+    ends = at_the_end(found)
+    if silent := [each.name for each in ends if math.isnan(each.value)]:
         said.append(f"Of {_or(silent)} the log says nothing: what was done, it would never have done.")
+    known = sorted((each for each in ends if not math.isnan(each.value)), key=lambda each: -each.value)
     if not known:
         return said
     first, *others = known
     # Sums of the same rewards may differ in their last digits, which is no difference.
     digits = 1e-9 * float(np.abs(log.rewards).max())
     if math.isnan(first.low):
-        said.append(
+        return [
+            *said,
             f"By its estimate {first.name} comes first with {first.words}, but without resampled logs "
-            "there are no intervals, so nothing can be concluded; ask for --replicates 30."
-        )
-        return said
+            "there are no intervals, so nothing can be concluded; ask for --replicates 30.",
+        ]
     if first.low > logged.high + digits:
         said.append(f"{first.name} would have earned more: {first.words}.")
     elif first.high < logged.low - digits:
@@ -130,14 +120,10 @@ def value_chart(log: Log, found: Sequence[PolicyValue]) -> Chart:
             heights, tops = ([each.value for each in at], [each.interval()[1] for each in at])
             lines.append(Line(place, heights, np.subtract(tops, heights)))
         panels.append(Panel(_TITLES[estimator], rounds, tuple(lines), fixed=log.rewards.mean()))
-    return Chart(
-        "Estimated value, with 95 % bands",
-        tuple(zip((value.policy.label for value in found), _styles(found), strict=True)),
-        tuple(panels),
-        ylabel="estimated value",
-        grows=False,
-        fixed_label="what was done",
-    )
+    series = tuple(zip((value.policy.label for value in found), _styles(found), strict=True))
+    done = "what was done"
+    heading, ylabel = "Estimated value, with 95 % bands", "estimated value"
+    return Chart(heading, series, tuple(panels), ylabel=ylabel, grows=False, fixed_label=done)
 
 
 def all_gaps(found: Sequence[PolicyValue], estimator: str) -> list[Gap]:
@@ -152,10 +138,8 @@ def write_report(log: Log, found: Sequence[PolicyValue], path: str | os.PathLike
         raise ValueError("found must hold at least one policy, got none")
     people = f", {log.n_groups:,} people" if log.clusters is not None else ""
     replicates = max(len(value.curves["snips"]) - 1 for value in found)
-    lead = (
-        f"{log.rounds:,} rounds{people}, {log.n_arms} actions. "
-        f"Intervals: 95 %, from up to {replicates} resampled logs, each replayed anew."
-    )
+    drawn = f"Intervals: 95 %, from up to {replicates} resampled logs, each replayed anew."
+    lead = f"{log.rounds:,} rounds{people}, {log.n_arms} actions. {drawn}"
     return write_page(Path(path), title=title, lead=lead, parts=report_parts(log, found))
 
 
@@ -168,23 +152,16 @@ def report_parts(log: Log, found: Sequence[PolicyValue]) -> list[Part]:
     ]
     if len(found) > 1:
         parts.append(Part("Leads over the best other policy", (lead_table(found),), "Leads"))
-    weights: list[Block] = [weight_table(found), *map(_weights, found, _styles(found))]
     note = Text("Rounds by weight, on a logarithmic scale, up to the largest weight there can be.", "note")
-    parts += [
-        Part("Importance weights", (*weights, note), "Weights"),
-        Part("How to read this page", tuple(map(Text, _HOW_TO_READ)), "About"),
-    ]
-    return parts
+    weights: tuple[Block, ...] = (weight_table(found), *map(_weights, found, _styles(found)), note)
+    about = Part("How to read this page", tuple(map(Text, _HOW_TO_READ)), "About")
+    return [*parts, Part("Importance weights", weights, "Weights"), about]
 
 
 def value_table(found: Sequence[PolicyValue]) -> Table:
     """Estimated values with their intervals."""
     rows = [
-        (
-            value.policy.label,
-            *map(in_words, (value.final("snips"), value.average("snips"), value.final("dr"))),
-        )
-        for value in found
+        (v.policy.label, *map(in_words, (v.final("snips"), v.average("snips"), v.final("dr")))) for v in found
     ]
     header = ("policy", "SNIPS", "SNIPS on average", "DR")
     return Table.of("Estimated value of a round, 95 % interval", header, rows)
@@ -193,16 +170,10 @@ def value_table(found: Sequence[PolicyValue]) -> Table:
 def weight_table(found: Sequence[PolicyValue]) -> Table:
     """What the estimates rest on."""
     rows = [
-        (
-            value.policy.label,
-            value.identity,
-            f"{value.matches:,}",
-            f"{value.diagnostics.effective_sample_size:,.0f}",
-            f"{value.diagnostics.maximum:.2f}",
-            f"{value.seconds:,.1f}",
-        )
-        for value in found
-    ]
+        (v.policy.label, v.identity, f"{v.matches:,}", f"{v.diagnostics.effective_sample_size:,.0f}",
+         f"{v.diagnostics.maximum:.2f}", f"{v.seconds:,.1f}")
+        for v in found
+    ]  # fmt: skip
     header = ("policy", "person as", "matches", "effective rounds", "max weight", "seconds")
     return Table.of("What the estimates rest on", header, rows, words=2)
 
@@ -220,13 +191,7 @@ def action_table(log: Log) -> Table:
 
 
 def in_words(spread: Bootstrap, *, signed: bool = False) -> str:
-    """Value and, where there is one, its interval.
-
-    Examples
-    --------
-    >>> in_words(Bootstrap(0.5, np.array([0.4, 0.5, 0.6]))), in_words(Bootstrap(0.123456, np.empty(0)))
-    ('0.50 [0.07, 0.93]', '0.1235')
-    """
+    """Value and, where there is one, its interval."""
     return readable(spread.value, *spread.interval(), signed=signed)
 
 
@@ -268,25 +233,16 @@ def _comparison(log: Log, found: Sequence[PolicyValue]) -> Table:
 
 def lead_table(found: Sequence[PolicyValue]) -> Table:
     """Every policy's lead over the best of the others."""
-    rows = [
-        (
-            gap.policy,
-            {"final": "at the end", "area": "on average"}[gap.measure],
-            _TITLES[estimator],
-            gap.baseline,
-            in_words(gap.difference, signed=True),
-            _settled(gap.difference),
-        )
-        for estimator in ESTIMATORS
-        for gap in all_gaps(found, estimator)
-    ]
+    rows = []
+    for estimator in ESTIMATORS:
+        for gap in all_gaps(found, estimator):
+            when, lead = {"final": "at the end", "area": "on average"}[gap.measure], gap.difference
+            low, high = lead.interval()
+            settled = "ahead" if low > 0 else "behind" if high < 0 else "open"
+            over = in_words(lead, signed=True)
+            rows.append((gap.policy, when, _TITLES[estimator], gap.baseline, over, settled))
     header = ("policy", "when", "estimator", "over", "lead", "so it is")
     return Table.of("Leads", header, rows, words=4)
-
-
-def _settled(difference: Bootstrap) -> str:
-    low, high = difference.interval()
-    return "ahead" if low > 0 else "behind" if high < 0 else "open"
 
 
 def _weights(value: PolicyValue, style: int) -> Bars:

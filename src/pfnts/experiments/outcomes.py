@@ -1,7 +1,8 @@
-"""What a report keeps of a run: a few hundred numbers instead of the whole trajectory."""
+"""What is kept of a run, a few hundred numbers instead of the whole trajectory, and means over runs."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,16 +21,7 @@ _POINTS = 112
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run in short.
-
-    Examples
-    --------
-    >>> from pfnts.experiments import PolicySpec, run
-    >>> spec = RunSpec("friedman", PolicySpec("uniform"), horizon=50, replication=0, seed=42)
-    >>> outcome = condense(Run(spec, run(spec)))
-    >>> int(outcome.places[-1]), outcome.regret == float(outcome.curve[-1]), outcome.best_fixed
-    (50, True, 0.0)
-    """
+    """A run in short."""
 
     spec: RunSpec
     """What was run."""
@@ -107,7 +99,11 @@ def read_outcomes(store: RunStore) -> tuple[list[Outcome], list[str]]:
                 found.setdefault(outcome.spec, []).append(outcome)
         except CorruptRunError:
             damaged.append(folder.name)
-    chosen = [max(members, key=_newest) for members in found.values()]
+
+    def newest(outcome: Outcome) -> tuple[bool, str]:
+        return _is_ours(outcome), str(outcome.about.get("finished", ""))
+
+    chosen = [max(members, key=newest) for members in found.values()]
     kept = of_the_same_rounds(chosen)
     twice, older = sum(len(members) > 1 for members in found.values()), sum(not _is_ours(o) for o in kept)
     notes = {
@@ -148,10 +144,6 @@ def _is_ours(outcome: Outcome) -> bool:
     return not outcome.about or outcome.about["producer"].get("code") == code_fingerprint()
 
 
-def _newest(outcome: Outcome) -> tuple[bool, str]:
-    return _is_ours(outcome), str(outcome.about.get("finished", ""))
-
-
 def of_the_same_rounds(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Keep, of each replication, the largest group of runs that met the same rounds.
 
@@ -175,3 +167,52 @@ def of_the_same_rounds(outcomes: Sequence[Outcome]) -> list[Outcome]:
 def cell_of(outcome: Outcome) -> tuple[str, PolicySpec, int]:
     """Scenario, policy and horizon: what replications have in common."""
     return outcome.spec.scenario, outcome.spec.policy, outcome.spec.horizon
+
+
+@dataclass(frozen=True)
+class FinalRegret:
+    """Final regret of one policy on one scenario."""
+
+    scenario: str
+    """The scenario's name."""
+    policy: PolicySpec
+    """Who decided."""
+    horizon: int
+    """Number of rounds."""
+    replications: int
+    """How many runs the mean is over."""
+    mean: float
+    """Mean over replications of the regret summed over all rounds."""
+    standard_error: float
+    """Standard error of that mean; NaN for a single replication."""
+    seconds: float
+    """Mean wall-clock time of a run."""
+
+
+def summarize(runs: Iterable[Run | Outcome]) -> list[FinalRegret]:
+    """Average the final regret of runs, whole or in short, over replications, in order of first appearance.
+
+    Examples
+    --------
+    >>> from pfnts.experiments import plan, run_all
+    >>> specs = plan(scenarios=["friedman"], policies=[PolicySpec("uniform")],
+    ...              horizon=100, replications=2, seed=42)
+    >>> rows = summarize(run_all(specs))
+    >>> rows[0].replications, 50 < rows[0].mean < 250
+    (2, True)
+    """
+    groups: dict[tuple[str, PolicySpec, int], list[Outcome]] = {}
+    for run in runs:
+        outcome = run if isinstance(run, Outcome) else condense(run)
+        groups.setdefault(cell_of(outcome), []).append(outcome)
+    rows = []
+    for cell, members in groups.items():
+        lost, seconds = ([getattr(each, name) for each in members] for name in ("regret", "seconds"))
+        rows.append(FinalRegret(*cell, len(members), *mean_and_error(lost), seconds=float(np.mean(seconds))))
+    return rows
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and its standard error, NaN for a single value."""
+    error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else np.nan
+    return float(np.mean(values)), float(error)

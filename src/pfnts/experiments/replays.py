@@ -5,28 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from itertools import product
+from typing import Any
 
 import numpy as np
 
-from pfnts.experiments.jobs import Progress
+from pfnts.experiments.jobs import Progress, Spec
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.store import Run
 from pfnts.experiments.threads import one_thread
-from pfnts.ope import (
-    Bootstrap,
-    Log,
-    Replay,
-    WeightDiagnostics,
-    cross_fitted,
-    dr,
-    replay,
-    snips,
-    weight_diagnostics,
-    weights,
-    with_identity,
-)
+from pfnts.ope import Bootstrap, Log, Replay, cross_fitted, replay, with_identity
 from pfnts.ope.bootstrap import policy_rng, replicate
+from pfnts.ope.estimators import WeightDiagnostics, dr, snips, weight_diagnostics, weights
 from pfnts.ope.gaps import MEASURES
 from pfnts.ope.identity import Identity
 from pfnts.ope.log import Matrix, Vector
@@ -38,19 +28,13 @@ ESTIMATORS = ("snips", "dr")
 
 
 @dataclass(frozen=True)
-class ReplaySpec:
-    """One replay: a policy on one of the logs.
+class ReplaySpec(Spec):
+    """One replay: a policy on one of the logs."""
 
-    Examples
-    --------
-    >>> spec = ReplaySpec(PolicySpec("uniform"), identity="none", number=0, seed=42, rounds=100)
-    >>> spec.title
-    'uniform on the log'
-    """
-
-    noun: ClassVar[str] = "replay"
-    measure: ClassVar[str] = "matches"
-    result: ClassVar[type[Replay]] = Replay
+    kind = "replay"
+    noun = "replay"
+    measure = "matches"
+    result = Replay
 
     policy: PolicySpec
     """Who decides."""
@@ -76,7 +60,7 @@ class ReplaySpec:
 
     def describe(self) -> dict[str, Any]:
         """Everything above as plain JSON values."""
-        described = {"kind": "replay", **self.__dict__, "policy": self.policy.describe()}
+        described = {**super().describe(), "policy": self.policy.describe()}
         del described["rounds"]  # the log says it
         return described
 
@@ -130,22 +114,11 @@ class PolicyValue:
 
 
 def chosen_identity(log: Log, policy: PolicySpec) -> Identity:
-    """How a policy is told whose context it is, when nobody says: compactly if every column costs much time.
-
-    Examples
-    --------
-    >>> from pfnts.ope import simulated_drinkless
-    >>> log = simulated_drinkless(rng=np.random.default_rng(0), people=5, days=2)
-    >>> chosen_identity(log, PolicySpec("lin-ts")), chosen_identity(log, PolicySpec("uniform"))
-    ('one-hot', 'none')
-    """
+    """How a policy is told whose context it is when nobody says: compactly where every column costs time."""
     if log.clusters is None or policy.name in _CONTEXT_FREE or policy.path is not None:
         return "none"
-    backbone = policy.backbone()
-    compact = policy.name in _SLOW_WITH_COLUMNS or (
-        backbone is not None and not backbone.startswith("linear")
-    )
-    return "code" if compact or log.n_groups > _ONE_HOT_LIMIT else "one-hot"
+    slow = policy.name in _SLOW_WITH_COLUMNS or not (policy.backbone() or "linear").startswith("linear")
+    return "code" if slow or log.n_groups > _ONE_HOT_LIMIT else "one-hot"
 
 
 def plan_replays(
@@ -158,12 +131,9 @@ def plan_replays(
 ) -> list[ReplaySpec]:
     """List the replays: every policy on the log itself first, then on resampled log 1, 2, and so on."""
     chosen = {spec: identity or chosen_identity(log, spec) for spec in specs}
-    return [
-        ReplaySpec(spec, identity=chosen[spec], number=number, seed=seed, rounds=log.rounds)
-        for number in range(max(replicates.values(), default=0) + 1)
-        for spec in specs
-        if number <= replicates[spec]
-    ]
+    each = product(range(max(replicates.values(), default=0) + 1), specs)
+    asked = ((spec, number) for number, spec in each if number <= replicates[spec])
+    return [ReplaySpec(spec, chosen[spec], number, seed, log.rounds) for spec, number in asked]
 
 
 def values(log: Log, replays: Sequence[Run]) -> list[PolicyValue]:
@@ -184,23 +154,18 @@ def values(log: Log, replays: Sequence[Run]) -> list[PolicyValue]:
     def curves(done: Run) -> tuple[Vector, Vector]:
         on, predictions = met(done.spec.number, done.spec.seed)
         propensities, unknown = done.result.propensities, np.full(on.rounds, np.nan)
-        return (
-            snips(on, propensities).curve if on.probabilities_of(propensities).any() else unknown,
-            unknown if predictions is None else dr(on, propensities, predictions=predictions).curve,
-        )
+        by_snips = snips(on, propensities).curve if on.probabilities_of(propensities).any() else unknown
+        if predictions is None:
+            return by_snips, unknown
+        return by_snips, dr(on, propensities, predictions=predictions).curve
 
     groups: dict[PolicySpec, list[Run]] = {}
     for done in replays:
         groups.setdefault(done.spec.policy, []).append(done)
-    return [
-        PolicyValue(
-            policy=policy,
-            identity=own.spec.identity,
-            curves=dict(zip(ESTIMATORS, zip(*map(curves, (own, *others)), strict=True), strict=True)),
-            weights=weights(log, own.result.propensities),
-            diagnostics=weight_diagnostics(log, own.result.propensities),
-            matches=own.result.matches,
-            seconds=own.result.seconds,
-        )
-        for policy, (own, *others) in groups.items()
-    ]
+    found = []
+    for policy, runs in groups.items():
+        own, identity = runs[0].result, runs[0].spec.identity
+        drawn = dict(zip(ESTIMATORS, zip(*map(curves, runs), strict=True), strict=True))
+        doubt = weights(log, own.propensities), weight_diagnostics(log, own.propensities)
+        found.append(PolicyValue(policy, identity, drawn, *doubt, own.matches, own.seconds))
+    return found

@@ -18,12 +18,8 @@ from pfnts.environments.openml import OpenMLScenario
 from pfnts.environments.tables import read_table
 
 _TABLE = re.compile(r"(?P<path>.+\.csv(\.gz)?):(?P<target>.+)", re.IGNORECASE | re.DOTALL)
+"""Name of the scenario in which the classes of a table's column are the arms."""
 _digests: dict[int, tuple[object, str]] = {}
-
-
-def table_scenario(path: str | Path, target: str) -> str:
-    """Name the scenario in which the classes of a table's column are the arms."""
-    return f"{path}:{target}"
 
 
 def check_scenario(scenario: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
 
-from pfnts.experiments.jobs import Progress
+from pfnts.experiments.jobs import Progress, Spec
 from pfnts.experiments.scenarios import check_scenario, data_fingerprint, make_environment
 from pfnts.experiments.spec import PolicySpec
 from pfnts.experiments.threads import one_thread
@@ -21,13 +22,13 @@ PREFETCH, PREFETCH_ELSEWHERE = 256, 1024
 
 
 @dataclass(frozen=True)
-class RunSpec:
+class RunSpec(Spec):
     """One run: a policy in one replication of a scenario."""
 
-    kind: ClassVar[str] = "simulation"
-    noun: ClassVar[str] = "run"
-    measure: ClassVar[str] = "regret"
-    result: ClassVar[type[Trajectory]] = Trajectory
+    kind = "simulation"
+    noun = "run"
+    measure = "regret"
+    result = Trajectory
 
     scenario: str
     """One of `pfnts.environments.names`, ``package.module.OBJECT``, or a table and its column."""
@@ -44,9 +45,8 @@ class RunSpec:
         if self.horizon < 1:
             raise ValueError(f"horizon must be a positive integer, got {self.horizon}")
         if self.replication < 0 or self.seed < 0:
-            raise ValueError(
-                f"replication and seed must not be negative, got {self.replication} and {self.seed}"
-            )
+            got = f"{self.replication} and {self.seed}"
+            raise ValueError(f"replication and seed must not be negative, got {got}")
 
     @property
     def title(self) -> str:
@@ -70,7 +70,7 @@ class RunSpec:
 
     def describe(self) -> dict[str, Any]:
         """Everything above as plain JSON values."""
-        return {"kind": self.kind, **self.__dict__, "policy": self.policy.describe()}
+        return {**super().describe(), "policy": self.policy.describe()}
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> RunSpec:
@@ -139,12 +139,7 @@ def run(
 
 
 def plan(
-    *,
-    scenarios: Iterable[str],
-    policies: Sequence[PolicySpec],
-    horizon: int,
-    replications: int,
-    seed: int,
+    *, scenarios: Iterable[str], policies: Sequence[PolicySpec], horizon: int, replications: int, seed: int
 ) -> list[RunSpec]:
     """List every policy in every replication of every scenario.
 
@@ -160,9 +155,5 @@ def plan(
     scenarios = list(scenarios)
     for scenario in scenarios:
         check_scenario(scenario)
-    return [
-        RunSpec(scenario, policy, horizon=horizon, replication=replication, seed=seed)
-        for scenario in scenarios
-        for policy in policies
-        for replication in range(replications)
-    ]
+    each = product(scenarios, policies, range(replications))
+    return [RunSpec(scenario, policy, horizon, number, seed) for scenario, policy, number in each]

@@ -6,18 +6,19 @@ import hashlib
 import inspect
 import json
 import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pfnts import arms as layouts
 from pfnts import backbones, policies, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
-from pfnts.events import Label
-from pfnts.experiments.settings import settings_of
 from pfnts.policies.arguments import Arms
+from pfnts.policies.options import gathered
 from pfnts.policies.pfn_ts import PFNTS, default_estimator, default_exploration
 from pfnts.policies.registry import load, policy_class
 
@@ -47,16 +48,12 @@ class PolicySpec:
 
     def __post_init__(self) -> None:
         if self.name not in policies.names() and not is_dotted(self.name) and self.path is None:
-            raise ValueError(
-                f"policy must be one of {', '.join(policies.names())}, package.module.Class or file:path; "
-                f"got {self.name!r}"
-            )
+            known = f"{', '.join(policies.names())}, package.module.Class or file:path"
+            raise ValueError(f"policy must be one of {known}; got {self.name!r}")
         for option, value in self.options:
             if not isinstance(value, bool | int | float | str | None):
-                raise ValueError(
-                    f"option {option} of policy {self.name} must be a number, a string, true, false or null, "
-                    f"so that it can be written down; got {value!r}"
-                )
+                rule = "a number, a string, true, false or null, so that it can be written down"
+                raise ValueError(f"option {option} of policy {self.name} must be {rule}; got {value!r}")
 
     @classmethod
     def of(cls, name: str, **options: Option) -> PolicySpec:
@@ -106,8 +103,7 @@ class PolicySpec:
         >>> PolicySpec("pfn-ts").device("cuda"), PolicySpec("lin-ts").device("cuda")
         ('cuda', 'cpu')
         """
-        own = dict(self.options)
-        if "device" in own:
+        if "device" in (own := dict(self.options)):
             return str(own["device"])
         if asked == "cpu" or (backbone := _backbone(self)) is None:
             return "cpu"
@@ -121,7 +117,12 @@ class PolicySpec:
     def build(self, *, arms: Arms, device: str = "cpu") -> policies.Policy:
         """Make the policy, to compute on ``device`` if it can and its options name no other."""
         if self.path is not None:
-            return _loaded(self.path, tuple(range(arms)) if isinstance(arms, int) else tuple(arms or ()))
+            policy, wanted = load(self.path), list(range(arms) if isinstance(arms, int) else arms or ())
+            if set(policy.arms) != set(wanted):
+                raise ValueError(
+                    f"policy {self.path} must have the arms {wanted}, it has {list(policy.arms)}"
+                )
+            return policy
         options: dict[str, Any] = {name: value for name, value in self.options if name != "device"}
         try:
             return policies.make(self.name, arms=arms, device=self.device(device), **options)
@@ -194,15 +195,45 @@ def _backbone_given(spec: PolicySpec) -> str | Backbone | None:
     return given if isinstance(given, str | Backbone) else None
 
 
-def _loaded(path: Path, arms: tuple[Label, ...]) -> policies.Policy:
-    policy = load(path)
-    if set(policy.arms) != set(arms):
-        raise ValueError(f"policy {path} must have the arms {list(arms)}, it has {list(policy.arms)}")
-    return policy
-
-
 def _parse_value(text: str) -> Option:
     with suppress(json.JSONDecodeError):
         if isinstance(value := json.loads(text), bool | int | float | None):
             return value
     return text
+
+
+def settings_of(maker: Callable[..., object], given: Mapping[str, object]) -> dict[str, Any]:
+    """Fill in the defaults of a policy's class, down to those of an encoding or an estimator by its name.
+
+    What is given and equals its default is written like the default, so that saying it changes nothing. The
+    device is no setting unless it was chosen: it is where a policy computes, not what.
+    """
+    parameters = inspect.signature(maker).parameters.values()
+    filled: dict[str, Any] = {p.name: p.default for p in parameters if p.default is not p.empty}
+    filled.pop("device", None)
+    for option, value in gathered(maker, given).items():
+        if option == "device" and value == "cpu":
+            continue
+        # 2 and 2.0 are the same number and different JSON.
+        if option not in filled or value != filled[option]:
+            filled[option] = value
+    # A policy of the user's own may mean something else by these words.
+    with suppress(ValueError, KeyError, TypeError):
+        filled["estimator"] = posterior.described(posterior.load(filled["estimator"]))
+    with suppress(ValueError, KeyError):
+        # Arms of a scenario have no features: then nothing said is the adaptive choice.
+        filled["encoding"] = layouts.described(layouts.selector(filled["encoding"] or "adaptive"))
+    return {name: _plain(value) for name, value in filled.items()}
+
+
+def _plain(value: object) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"name": type(value).__name__, "settings": _plain(asdict(value))}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    # Of anything else its kind is what can be written down.
+    return getattr(value, "__qualname__", type(value).__qualname__)

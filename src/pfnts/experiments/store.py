@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pfnts.experiments.files import folder_at, safe_name
 from pfnts.experiments.jobs import FORMAT, Job
@@ -48,14 +47,9 @@ class OtherDataError(ValueError):
 
 
 class RunStore:
-    """A folder of finished runs.
+    """A folder of finished runs, made when the first one is saved.
 
     A run appears in it, and on the disk, all at once or not at all: whatever is found there is complete.
-
-    Parameters
-    ----------
-    root
-        The folder; made when the first run is saved.
 
     Examples
     --------
@@ -80,9 +74,7 @@ class RunStore:
 
     def __iter__(self) -> Iterator[Run]:
         """Every simulation in the folder, whoever put it there, in the order of the folder names."""
-        for folder in self.folders():
-            if (found := read_simulation(folder)) is not None:
-                yield found[0]
+        yield from (run for run, _ in filter(None, map(read_simulation, self.folders())))
 
     def folders(self) -> list[Path]:
         """Where finished runs are; anything else that lies in the folder is left alone."""
@@ -99,23 +91,18 @@ class RunStore:
         """Add a finished run, ``made`` with these versions or with ours; one already there stays as it is."""
         buffer = io.BytesIO()
         arrays = {field.name: getattr(result, field.name) for field in fields(result)}
-        seconds = arrays.pop("seconds")
+        timed = {"seconds": arrays.pop("seconds")}
         np.savez_compressed(buffer, **arrays)
-        about = {
-            **job.spec.describe(),
-            "producer": job.producer,
-            **(provenance() if made is None else made),
-            "seconds": seconds,
-            "arrays": hashlib.sha256(buffer.getvalue()).hexdigest(),
-        }
+        checked = {"arrays": hashlib.sha256(buffer.getvalue()).hexdigest()}
+        made = provenance() if made is None else made
+        about = {**job.spec.describe(), "producer": job.producer, **made, **timed, **checked}
         try:
             self._save(job, about, buffer.getvalue())
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             remedy = "make room" if full else "mend it, or name another folder"
-            raise OSError(
-                error.errno, f"{job.spec.title} cannot be kept ({error.strerror}); {remedy}", str(self.root)
-            ) from error
+            reason = f"{job.spec.title} cannot be kept ({error.strerror}); {remedy}"
+            raise OSError(error.errno, reason, str(self.root)) from error
 
     def _save(self, job: Job, about: dict[str, Any], arrays: bytes) -> None:
         make_folder(self.root)
@@ -140,9 +127,7 @@ class RunStore:
         # Of replays each log is a world of its own: only scenarios have names to be confused.
         named = ((job.spec.describe().get("scenario"), job.producer.get("data")) for job in jobs)
         asked = {scenario: data for scenario, data in named if scenario and data}
-        if not asked:
-            return
-        for folder in self.folders():
+        for folder in self.folders() if asked else ():
             with suppress(CorruptRunError):
                 about = read_record(folder)
                 before, now = about["producer"].get("data"), asked.get(about.get("scenario", ""))
@@ -159,9 +144,8 @@ def read_record(folder: Path) -> dict[str, Any]:
         about = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
         found = str(about["producer"]["format"])
         if found not in _ARRAYS:
-            raise ValueError(
-                f"a run written in format {found}, where this version reads {' and '.join(_ARRAYS)}"
-            )
+            known = " and ".join(_ARRAYS)
+            raise ValueError(f"a run written in format {found}, where this version reads {known}")
         float(about["seconds"])
         groups = (about.get("machine", {}), about["producer"].get("settings", {}))
         if not all(isinstance(group, dict) for group in groups):
@@ -187,13 +171,11 @@ def read_result(folder: Path, about: dict[str, Any], kind: type[Any]) -> Any:
     """Read what came of a run, as the dataclass ``kind``."""
     try:
         content = (folder / _ARRAYS[str(about["producer"]["format"])]).read_bytes()
-        if hashlib.sha256(content).hexdigest() != about.get("arrays", hashlib.sha256(content).hexdigest()):
+        digest = hashlib.sha256(content).hexdigest()
+        if about.get("arrays", digest) != digest:
             raise ValueError("arrays that are not those that were written")
-        arrays: dict[str, NDArray[Any]] = {}
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            for field in fields(kind):
-                if field.name != "seconds":
-                    arrays[field.name] = file[field.name]
+            arrays = {field.name: file[field.name] for field in fields(kind) if field.name != "seconds"}
         return kind(**arrays, seconds=float(about["seconds"]))
     # A damaged archive raises whatever the byte that was hit leads to; nothing else can go wrong here.
     except Exception as error:

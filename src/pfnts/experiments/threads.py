@@ -38,13 +38,11 @@ def one_thread() -> Iterator[None]:
 @contextmanager
 def one_thread_children() -> Iterator[None]:
     """Set variables for the processes started meanwhile: libraries read them when they are loaded."""
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    before = {name: os.environ[name] for name in _ONE_THREAD if name in os.environ}
     os.environ.update(_ONE_THREAD)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in _ONE_THREAD:
+            del os.environ[name]
+        os.environ.update(before)

@@ -8,7 +8,7 @@ import torch
 from pfnts.backbones.embedded.after import predict_after
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.sequence import basis_of
-from pfnts.experiments.heldout_functions import FUNCTIONS
+from pfnts.experiments.heldout import FUNCTIONS
 
 SCORED = ("friedman1-5", "friedman1-20", "linear-10", "steps-10", "binary-5", "binary-rare-5")
 SIZES = (16, 64, 256, 1024)

@@ -41,23 +41,15 @@ def read_drinkless(folder: str | os.PathLike[str] | None = None) -> Log:
             f"give --data or set {VARIABLE} (the file is published at https://osf.io/w3szp)"
         )
     propensity = {code: PROPENSITIES[ARMS.index(arm)] for code, arm in _CODES.items()}
-    roles = Roles(
-        action="subversion",
-        reward="primary_outcome",
-        propensity=propensity,
-        cluster="ID",
-        time="days_since_download",
-        # The day is both what orders the rounds and what policies see; it joins the contexts below.
-        context=_COVARIATES[:-1],
-    )
+    # The day is both what orders the rounds and what policies see; it joins the contexts below.
+    *covariates, day = _COVARIATES
+    roles = Roles("subversion", "primary_outcome", propensity, "ID", time=day, context=tuple(covariates))
     log = read_log(found[0], roles)
     assert log.times is not None
     # Employment has three unordered kinds, coded 0, 1, 2.
     employment = log.features.index("employment_type")
-    kinds = log.contexts[:, employment]
-    contexts = np.column_stack(
-        [np.delete(log.contexts, employment, axis=1), kinds == 1, kinds == 2, log.times]
-    )
+    kinds, others = log.contexts[:, employment], np.delete(log.contexts, employment, axis=1)
+    contexts = np.column_stack([others, kinds == 1, kinds == 2, log.times])
     arms = tuple(_CODES[str(arm)] for arm in log.arms)
     return replace(log, arms=arms, features=FEATURES, contexts=contexts).standardized()
 
@@ -85,18 +77,10 @@ def simulated_drinkless(*, rng: Generator, people: int = PEOPLE, days: int = DAY
     if days < 1:
         raise ValueError(f"days must be a positive number, got {days}")
     for_trial, for_actions = rng.spawn(2)
-    rounds = people * days
-    trial = DrinklessScenario(people=people).environment(horizon=rounds, rng=for_trial)
-    actions = for_actions.choice(len(ARMS), size=rounds, p=PROPENSITIES)
-    design = np.tile(PROPENSITIES, (rounds, 1))
-    return Log(
-        contexts=trial.contexts,
-        features=FEATURES,
-        arms=ARMS,
-        actions=actions,
-        rewards=trial.rewards[np.arange(rounds), actions],
-        propensities=design[np.arange(rounds), actions],
-        design=design,
-        clusters=np.arange(rounds) % people,
-        times=(np.arange(rounds) // people + 1).astype(np.float64),
-    )
+    rounds = np.arange(people * days)
+    trial = DrinklessScenario(people=people).environment(horizon=len(rounds), rng=for_trial)
+    actions = for_actions.choice(len(ARMS), size=len(rounds), p=PROPENSITIES)
+    design = np.tile(PROPENSITIES, (len(rounds), 1))
+    rewards, propensities = trial.rewards[rounds, actions], design[rounds, actions]
+    person, day = rounds % people, (rounds // people + 1).astype(np.float64)
+    return Log(trial.contexts, FEATURES, ARMS, actions, rewards, propensities, design, person, day)

@@ -48,8 +48,7 @@ class Estimate:
     @property
     def curve(self) -> Vector:
         """(T,) the value estimated from the rounds up to each one; NaN as long as nothing is known."""
-        below = np.cumsum(self.denominators)
-        above = np.cumsum(self.numerators)
+        above, below = np.cumsum(self.numerators), np.cumsum(self.denominators)
         return np.asarray(np.divide(above, below, out=np.full(len(below), np.nan), where=below > 0))
 
     @property
@@ -163,15 +162,9 @@ def effective_sample_size(values: Vector) -> float:
 def weight_diagnostics(log: Log, propensities: Matrix) -> WeightDiagnostics:
     """Summarise the importance weights of a policy."""
     w = weights(log, propensities)
-    size = effective_sample_size(w)
-    return WeightDiagnostics(
-        effective_sample_size=size,
-        share=size / log.rounds,
-        mean=float(w.mean()),
-        maximum=float(w.max()),
-        bound=float(1 / log.propensities.min()),
-        zero=float((w == 0).mean()),
-    )
+    size, bound = effective_sample_size(w), float(1 / log.propensities.min())
+    mean, maximum, zero = map(float, (w.mean(), w.max(), (w == 0).mean()))
+    return WeightDiagnostics(size, size / log.rounds, mean=mean, maximum=maximum, bound=bound, zero=zero)
 
 
 def _checked(log: Log, propensities: Matrix) -> Matrix:

@@ -44,15 +44,12 @@ def with_identity(log: Log, identity: Identity) -> Log:
         return log
     if log.clusters is None:
         raise ValueError(f'identity must be "none" for a log without clusters, got {identity!r}')
-    people = log.n_groups
     codes: Matrix
     if identity == "one-hot":
-        codes, name = standardized(np.eye(people)[log.clusters]), "person"
+        codes, name = standardized(np.eye(log.n_groups)[log.clusters]), "person"
     else:
         # One row of the generator after the other, so that a person's code does not depend on the others.
-        codes, name = np.random.default_rng(0).standard_normal((people, CODE_LENGTH))[log.clusters], "code"
-    return replace(
-        log,
-        contexts=np.concatenate([log.contexts, codes], axis=1),
-        features=log.features + tuple(f"{name} {j}" for j in range(codes.shape[1])),
-    )
+        drawn = np.random.default_rng(0).standard_normal((log.n_groups, CODE_LENGTH))
+        codes, name = drawn[log.clusters], "code"
+    features = (*log.features, *(f"{name} {j}" for j in range(codes.shape[1])))
+    return replace(log, contexts=np.concatenate([log.contexts, codes], axis=1), features=features)

@@ -66,16 +66,12 @@ class Log:
     def __post_init__(self) -> None:
         check_arms(self.arms)
         if self.contexts.ndim != 2 or self.contexts.shape[1] != len(self.features):
-            raise ValueError(
-                f"contexts must be (T, {len(self.features)}) for features {list(self.features)}, "
-                f"got {self.contexts.shape}"
-            )
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray) and len(value) != self.rounds:
-                raise ValueError(
-                    f"{field.name} must have one entry for each of {self.rounds} rounds, got {len(value)}"
-                )
+            wanted = f"(T, {len(self.features)}) for features {list(self.features)}"
+            raise ValueError(f"contexts must be {wanted}, got {self.contexts.shape}")
+        for name, value in self._arrays.items():
+            if len(value) != self.rounds:
+                wanted = f"one entry for each of {self.rounds} rounds"
+                raise ValueError(f"{name} must have {wanted}, got {len(value)}")
         if not self.rounds:
             raise ValueError("log must have at least one round, got none")
         if not np.isin(self.actions, np.arange(self.n_arms)).all():
@@ -87,9 +83,8 @@ class Log:
             raise ValueError(f"propensities must be above 0 and at most 1, got {least} to {most}")
         if self.design is not None:
             if not ((self.design >= 0) & (self.design <= 1)).all():
-                raise ValueError(
-                    f"design must be between 0 and 1, got {self.design.min()} to {self.design.max()}"
-                )
+                least, most = self.design.min(), self.design.max()
+                raise ValueError(f"design must be between 0 and 1, got {least} to {most}")
             if self.design.shape != (self.rounds, self.n_arms) or not np.allclose(self.design.sum(1), 1):
                 raise ValueError("design must be (T, K), each row summing to one")
 
@@ -113,6 +108,12 @@ class Log:
         """Number of people, or of rounds where there are none."""
         return int(self.groups.max()) + 1
 
+    @property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything that has one entry for each round, but for the table."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in values if isinstance(value, np.ndarray)}
+
     def logged(self, t: int) -> Label:
         """Label of the action taken in round ``t``."""
         return self.arms[int(self.actions[t])]
@@ -124,11 +125,7 @@ class Log:
     def take(self, rows: Sequence[int] | Codes) -> Log:
         """Keep some rows, in the order given; people are numbered anew by first appearance."""
         rows = np.asarray(rows, dtype=np.int64)
-        taken: dict[str, Any] = {
-            field.name: value[rows]
-            for field in fields(self)
-            if isinstance(value := getattr(self, field.name), np.ndarray)
-        }
+        taken: dict[str, Any] = {name: value[rows] for name, value in self._arrays.items()}
         if self.table is not None:
             taken["table"] = self.table.take(rows)
         if self.clusters is not None:
@@ -170,10 +167,8 @@ class Log:
     def _fingerprint(self) -> str:
         # Worked out once, since every replay is kept under it, and carried to other processes.
         digest = hashlib.sha256(repr((self.features, self.arms)).encode())
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                digest.update(field.name.encode() + np.ascontiguousarray(value).tobytes())
+        for name, value in self._arrays.items():
+            digest.update(name.encode() + np.ascontiguousarray(value).tobytes())
         if self.table is not None:
             # A value is the same whether it was read as a text, an integer or a float.
             columns = [each(column, _identity) for column in self.table.columns]
@@ -186,14 +181,7 @@ def _identity(value: Any) -> str | None:
 
 
 def standardized(X: Matrix) -> Matrix:
-    """Bring each column of (T, P) to mean 0 and standard deviation 1, leaving NaN; constant ones become 0.
-
-    Examples
-    --------
-    >>> standardized(np.array([[1.0, 5.0], [3.0, 5.0]]))
-    array([[-1.,  0.],
-           [ 1.,  0.]])
-    """
+    """Bring each column of (T, P) to mean 0 and standard deviation 1, leaving NaN; constant ones become 0."""
     centre, scale = moments(X)
     return np.asarray((X - centre) / scale, dtype=np.float64)
 

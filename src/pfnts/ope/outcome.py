@@ -15,11 +15,9 @@ class Regressor(Protocol):
 
     def fit(self, X: Any, y: Any) -> Any:
         """Fit to rows (n, P) and rewards (n,)."""
-        ...
 
     def predict(self, X: Any) -> Any:
         """Predict (n,) at rows (n, P)."""
-        ...
 
 
 class Ridge:
@@ -99,9 +97,7 @@ def cross_fitted(log: Log, *, model: Regressor | None = None, folds: int = 2) ->
 
 def dealt(log: Log, *, folds: int) -> Codes:
     """Fold (T,) of every row: people in turn, copies of a person together."""
-    people = log.groups if log.origins is None else log.origins
-    distinct = len(np.unique(people))
-    if not 2 <= folds <= distinct:
-        raise ValueError(f"folds must be between 2 and the {distinct} people or rounds, got {folds}")
-    rank = np.searchsorted(np.unique(people), people)
+    people, rank = np.unique(log.groups if log.origins is None else log.origins, return_inverse=True)
+    if not 2 <= folds <= len(people):
+        raise ValueError(f"folds must be between 2 and the {len(people)} people or rounds, got {folds}")
     return np.asarray(rank % folds, dtype=np.int64)

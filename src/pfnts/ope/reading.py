@@ -49,12 +49,9 @@ class Roles:
     @property
     def used(self) -> tuple[str, ...]:
         """Columns with a role other than context."""
-        listed = [self.action, self.reward, self.cluster, self.time]
-        if isinstance(self.propensity, str):
-            listed.append(self.propensity)
-        else:
-            listed += [value for value in self.propensity.values() if isinstance(value, str)]
-        return tuple(name for name in listed if name is not None)
+        stated = [self.propensity] if isinstance(self.propensity, str) else self.propensity.values()
+        listed = (self.action, self.reward, self.cluster, self.time, *stated)
+        return tuple(name for name in listed if isinstance(name, str))
 
 
 def read_log(path: str | os.PathLike[str], roles: Roles) -> Log:
@@ -102,17 +99,15 @@ def log_from_columns(columns: Any, roles: Roles) -> Log:
     arms = _arms(labels, roles)
     actions = np.array([arms.index(label) for label in labels], dtype=np.int64)
     rewards = numbers(table, roles.reward)
-    propensities, design = _propensities(table, roles, arms, actions)
+    odds = _propensities(table, roles, arms, actions)
     clusters = moments = None
     if roles.cluster is not None:
         clusters = numbered(np.unique(texts(table, roles.cluster), return_inverse=True)[1].astype(np.int64))
     if roles.time is not None:
         moments = times(table, roles.time)
         _check_sorted(table[roles.time], moments, clusters, roles)
-    features, contexts = _contexts(table, roles, actions, propensities)
-    log = Log(
-        contexts, features, arms, actions, rewards, propensities, design, clusters, moments, table=table
-    )
+    features, contexts = _contexts(table, roles, actions, odds[0])
+    log = Log(contexts, features, arms, actions, rewards, *odds, clusters, moments, table=table)
     return log if moments is None else log.take(np.argsort(moments, kind="stable"))
 
 
@@ -121,9 +116,8 @@ def _arms(labels: list[str], roles: Roles) -> tuple[str, ...]:
     if isinstance(roles.propensity, str):
         arms = tuple(sorted(set(labels)))
         if len(arms) < 2:
-            raise BadLogError(
-                f"log must have at least two actions, column {roles.action!r} has only {arms[0]!r}"
-            )
+            only = f"column {roles.action!r} has only {arms[0]!r}"
+            raise BadLogError(f"log must have at least two actions, {only}")
         return arms
     arms = tuple(str(category(arm)) for arm in roles.propensity)
     _refuse(

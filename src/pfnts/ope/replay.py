@@ -41,12 +41,7 @@ class Replay:
 
 
 def replay(
-    policy: Policy,
-    log: Log,
-    *,
-    rng: Generator,
-    prefetch: int = 256,
-    progress: Progress | None = None,
+    policy: Policy, log: Log, *, rng: Generator, prefetch: int = 256, progress: Progress | None = None
 ) -> Replay:
     """Show a policy the logged contexts in turn; it is updated only on a match (Li et al. 2011).
 
@@ -79,10 +74,8 @@ def replay(
     (array([0.5, 0.5]), True)
     """
     if set(policy.arms) != set(log.arms):
-        raise ValueError(
-            f"policy must have the arms of the log, {list(log.arms)}, got {list(policy.arms)}; "
-            "make it with arms=log.arms"
-        )
+        got = f"{list(log.arms)}, got {list(policy.arms)}"
+        raise ValueError(f"policy must have the arms of the log, {got}; make it with arms=log.arms")
     if prefetch < 0:
         raise ValueError(f"prefetch must be 0 (never) or a positive number of rounds, got {prefetch}")
     contexts = _shown(policy, log)
@@ -103,13 +96,11 @@ def replay(
         played = slice(t, t + len(index))
         propensities[played], proposals[played] = shares[:, columns], places[index]
         t, stretch = t + len(index), min(_LONGEST_STRETCH, 2 * len(index))
-        if progress is not None and time.perf_counter() - reported > _PROGRESS_INTERVAL:
+        now = time.perf_counter()
+        if progress is not None and (t == log.rounds or now - reported > _PROGRESS_INTERVAL):
             progress(t, int((proposals[:t] == log.actions[:t]).sum()))
-            reported = time.perf_counter()
-    seconds = time.perf_counter() - start
-    if progress is not None:
-        progress(log.rounds, int((proposals == log.actions).sum()))
-    return Replay(propensities, proposals, proposals == log.actions, seconds)
+            reported = now
+    return Replay(propensities, proposals, proposals == log.actions, now - start)
 
 
 def _shown(policy: Policy, log: Log) -> Matrix | Table:
@@ -117,11 +108,9 @@ def _shown(policy: Policy, log: Log) -> Matrix | Table:
     if policy.schema is None or log.table is None:
         return log.contexts
     names = [column.name for column in policy.schema.columns]
-    missing = [name for name in names if name not in log.table]
-    if missing:
-        raise ValueError(
-            f"policy must find its columns in the log, which has {list(log.table.names)}, not {missing}"
-        )
+    if missing := [name for name in names if name not in log.table]:
+        there = list(log.table.names)
+        raise ValueError(f"policy must find its columns in the log, which has {there}, not {missing}")
     return log.table.select(names)
 
 

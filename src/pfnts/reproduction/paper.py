@@ -9,8 +9,7 @@ from typing import ClassVar
 from pfnts.experiments import FinalRegret, PolicySpec, RunSpec
 from pfnts.experiments.charts import styles_of
 from pfnts.experiments.replays import PolicyValue
-from pfnts.experiments.report.companion import Companion
-from pfnts.experiments.report.contents import rank_cell
+from pfnts.experiments.report.contents import Companion, rank_cell
 from pfnts.experiments.report.page import Block, Details, Part
 from pfnts.experiments.report.sections import Section, average_ranks
 from pfnts.experiments.report.tables import Cell, Row, Table, csv_text, spread

@@ -15,8 +15,7 @@ from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import folder_at
 from pfnts.experiments.outcomes import Outcome, read_outcomes
 from pfnts.experiments.report import tables
-from pfnts.experiments.report.companion import Companion
-from pfnts.experiments.report.contents import regret_chart
+from pfnts.experiments.report.contents import Companion, regret_chart
 from pfnts.experiments.report.coverage import find_coverage, read_coverage, write_coverage
 from pfnts.experiments.report.sections import Section, organize
 from pfnts.experiments.report.tables import Table, markdown_text, number

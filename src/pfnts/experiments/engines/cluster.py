@@ -48,8 +48,7 @@ class RayEngine:
     def __init__(self, *, address: str | None = None, workers: int | None = None) -> None:
         if workers is not None and workers < 1:
             raise ValueError(f"workers must be a positive integer, got {workers}")
-        self.address = address
-        self.workers = workers
+        self.address, self.workers = address, workers
         _import_ray()
 
     def execute(self, jobs: Sequence[Job], *, listener: Listener) -> Results:
@@ -57,19 +56,16 @@ class RayEngine:
         ray = _import_ray()
         connected_before = ray.is_initialized()
         if not connected_before:
-            ray.init(**self._options(jobs), log_to_driver=False, logging_level="warning")
+            own = {"num_cpus": self.workers, "include_dashboard": False}
+            options: dict[str, Any] = own if self.address is None else {"address": self.address}
+            if modules := own_modules(job.spec.describe() for job in jobs):
+                options["runtime_env"] = {"py_modules": list(map(str, modules))}
+            ray.init(**options, log_to_driver=False, logging_level="warning")
         try:
             yield from _execute(ray, jobs, workers=self.workers, listener=listener)
         finally:
             if not connected_before:
                 ray.shutdown()
-
-    def _options(self, jobs: Sequence[Job]) -> dict[str, Any]:
-        modules = own_modules(job.spec.describe() for job in jobs)
-        carried = {"runtime_env": {"py_modules": [str(module) for module in modules]}} if modules else {}
-        if self.address is not None:
-            return {"address": self.address, **carried}
-        return {"num_cpus": self.workers, "include_dashboard": False, **carried}
 
 
 class _Board:
@@ -126,29 +122,18 @@ def _reports(ray: Any, reading: Any) -> dict[int, tuple[int, float]]:
 
 
 def gpu_share(resources: Mapping[str, float], jobs: Sequence[Job], *, workers: int | None) -> float:
-    """Part of a GPU that each job that needs one asks for, so that all workers find room at once.
-
-    Examples
-    --------
-    >>> from pfnts.experiments import PolicySpec, RunSpec
-    >>> spec = RunSpec("linear", PolicySpec("pfn-ts"), horizon=100, replication=0, seed=42)
-    >>> gpu_share({"CPU": 16.0, "GPU": 2.0}, [Job(spec, {}, asked="cuda")], workers=None)
-    0.125
-    """
+    """Part of a GPU that each job that needs one asks for, so that all workers find room at once."""
     asked = {device for job in jobs if (device := _gpu(job))}
     if not asked:
         return 0.0
     if asked != {"cuda"}:
-        named = ", ".join(sorted(asked))
-        raise UnusableDeviceError(
-            f'device must be "cuda" on a Ray cluster, which picks the card itself; got {named}'
-        )
+        rule = 'device must be "cuda" on a Ray cluster, which picks the card itself'
+        raise UnusableDeviceError(f"{rule}; got {', '.join(sorted(asked))}")
     # Ray would wait without end for a GPU that no node has.
     cards = int(resources.get("GPU", 0))
     if cards < 1:
-        raise UnusableDeviceError(
-            'device must be one that the Ray cluster has, got "cuda" and a cluster without GPUs'
-        )
+        rule = "device must be one that the Ray cluster has"
+        raise UnusableDeviceError(f'{rule}, got "cuda" and a cluster without GPUs')
     at_a_time = workers or int(resources.get("CPU", 1))
     # Rounded down, in Ray's smallest unit: all shares together must not exceed the card.
     return math.floor(1e4 / math.ceil(at_a_time / cards)) / 1e4

@@ -38,9 +38,8 @@ class LocalEngine:
         """Yield what becomes of every job; one that fails stops no other."""
         if self.workers > 1 and len(jobs) > 1:
             yield from _execute(jobs, workers=self.workers, listener=listener)
-            return
-        for job in jobs:
-            yield work(job, partial(listener, job))
+        else:
+            yield from (work(job, partial(listener, job)) for job in jobs)
 
 
 def _execute(jobs: Sequence[Job], *, workers: int, listener: Listener) -> Results:
@@ -75,6 +74,7 @@ class _Worker:
     """A process that makes one run after another, as this end of it."""
 
     def __init__(self) -> None:
+        self.job: Job
         # Spawned, not forked: a copy of a process with threads of torch in it may hang.
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
@@ -82,7 +82,6 @@ class _Worker:
         with one_thread_children():
             self._process.start()
         theirs.close()
-        self.job: Job
 
     @property
     def alive(self) -> bool:

@@ -21,14 +21,7 @@ _SHOWN = {"coverage": "share that hold the mean reward", "length": "mean length"
 
 
 def coverage_table(rows: Sequence[CoverageRow], measure: str = "coverage") -> Table:
-    """Methods by rows of the history, "coverage" or "length", ± standard error.
-
-    Examples
-    --------
-    >>> row = CoverageRow("linear", "bart", "mcmc", 16, 10, 0.934, 0.021, 2.5, 0.125, 1.0)
-    >>> [cell.text for cell in coverage_table([row]).rows[0]]
-    ['linear', 'BART', '0.934 ± 0.021']
-    """
+    """Methods by rows of the history, "coverage" or "length", ± standard error."""
     sizes = sorted({row.size for row in rows})
     found = {(row.task, row.method, row.size): row for row in rows}
     listed = [
@@ -44,43 +37,24 @@ def coverage_chart(rows: Sequence[CoverageRow], measure: str = "coverage") -> Ch
     sizes = sorted({row.size for row in rows})
     methods = list(dict.fromkeys(row.method for row in rows))
     found = {(row.task, row.method, row.size): row for row in rows}
-
-    def values(task: str, method: str, name: str) -> list[float]:
-        return [getattr(found.get((task, method, size)), name, math.nan) for size in sizes]
-
-    lines = {
-        task: tuple(
-            Line(place, values(task, method, measure), values(task, method, f"{measure}_error"))
-            for place, method in enumerate(methods)
-        )
-        for task in dict.fromkeys(row.task for row in rows)
-    }
-    share = measure == "coverage"
-    return Chart(
-        f"Nominal {LEVEL:.0%} intervals: {_SHOWN[measure]}, and standard error",
-        tuple((method, place) for place, method in enumerate(methods)),
-        tuple(Panel(task, sizes, drawn, fixed=LEVEL if share else None) for task, drawn in lines.items()),
-        ylabel=measure,
-        xlabel="rows",
-        grows=not share,
-        first=1,
-        log_x=True,
-        fixed_label="nominal",
-    )
+    share, shown, panels = measure == "coverage", (measure, f"{measure}_error"), []
+    for task in dict.fromkeys(row.task for row in rows):
+        lines = []
+        for place, method in enumerate(methods):
+            cells = [found.get((task, method, size)) for size in sizes]
+            lines.append(Line(place, *([getattr(cell, name, math.nan) for cell in cells] for name in shown)))
+        panels.append(Panel(task, sizes, tuple(lines), fixed=LEVEL if share else None))
+    heading = f"Nominal {LEVEL:.0%} intervals: {_SHOWN[measure]}, and standard error"
+    series = tuple((method, place) for place, method in enumerate(methods))
+    axes: dict[str, Any] = {"ylabel": measure, "xlabel": "rows", "first": 1, "log_x": True}
+    return Chart(heading, series, tuple(panels), **axes, grows=not share, fixed_label="nominal")
 
 
 def coverage_figure(rows: Sequence[CoverageRow], path: str | os.PathLike[str]) -> Path:
-    """Draw coverage over the rows of the history, a panel for each task, and save it.
+    """Draw what `calibrate` gave: coverage over the rows of the history, a panel for each task.
 
     A method is good if its coverage stays at the nominal one, and the better the shorter its intervals are:
-    their lengths go to a picture beside it, ``_length`` in its name.
-
-    Parameters
-    ----------
-    rows
-        What `calibrate` gave.
-    path
-        Where the picture goes; its suffix decides the format.
+    their lengths go to a picture beside it, ``_length`` in its name. The suffix of ``path`` is the format.
     """
     if not rows:
         raise ValueError("rows must hold at least one row, got none")
@@ -90,13 +64,12 @@ def coverage_figure(rows: Sequence[CoverageRow], path: str | os.PathLike[str]) -
 
 
 def write_calibration(rows: Sequence[CoverageRow], out: Path) -> None:
-    """Write tables and picture into a folder, and the seconds to a file of their own.
+    """Write tables and pictures into a folder, and the seconds to a file of their own.
 
     So ``coverage.csv`` is the same, byte for byte, whenever the rows are, however long they took.
     """
     write_coverage(rows, out)
-    times = csv_text(map(vars, rows), [*_NAMES[:5], "seconds"], digits=9)
-    write_file(out / "coverage_times.csv", times)
+    write_file(out / "coverage_times.csv", csv_text(map(vars, rows), [*_NAMES[:5], "seconds"], digits=9))
     coverage_figure(rows, out / "coverage.png")
 
 
@@ -114,22 +87,21 @@ def find_coverage(root: Path) -> Path | None:
 
 def read_coverage(path: Path) -> list[CoverageRow]:
     """Read back ``coverage.csv``; the seconds are elsewhere, and NaN here."""
+
+    def row(line: dict[str, str]) -> CoverageRow:
+        # A cell that is missing, and not empty, is an error: the line ends early.
+        task, model, variance, size, replications, *measures = (line[name].strip() for name in _NAMES[:-1])
+        numbers = [float(cell or "nan") for cell in (*measures, "")]
+        return CoverageRow(task, model, variance, int(size), int(replications), *numbers)
+
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            # A cell that is missing, and not empty, is an error: the line ends early.
-            rows = [_row({name: line[name].strip() for name in _NAMES[:-1]}) for line in csv.DictReader(file)]
+            rows = list(map(row, csv.DictReader(file)))
         if not rows:
             raise ValueError("no rows")
     except (OSError, KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
         raise ValueError(f"{path} must be a table of pfnts calibrate, got {error!r}") from error
     return rows
-
-
-def _row(line: dict[str, str]) -> CoverageRow:
-    read: dict[str, Any] = {name: line[name] for name in _NAMES[:3]}
-    read |= {name: int(line[name]) for name in _NAMES[3:5]}
-    read |= {name: float(line[name] or "nan") for name in _NAMES[5:-1]}
-    return CoverageRow(**read, seconds=math.nan)
 
 
 def _words(row: CoverageRow | None, measure: str) -> str:

@@ -78,17 +78,10 @@ def write_page(path: Path, *, title: str, lead: str, parts: Sequence[Part]) -> P
         boards.append(chart.payload())
         return len(boards) - 1
 
+    assets = {"style": _text("page.css"), "script": _text("page.js")}
+    drawn = {"palette": list(zip(COLOURS, DARK_COLOURS, strict=True)), "placed": placed, "boards": boards}
     template = _environment().get_template("page.html.j2")
-    page = template.render(
-        title=title,
-        lead=lead,
-        parts=parts,
-        palette=list(zip(COLOURS, DARK_COLOURS, strict=True)),
-        style=_text("page.css"),
-        script=_text("page.js"),
-        placed=placed,
-        boards=boards,
-    )
+    page = template.render(title=title, lead=lead, parts=parts, **assets, **drawn)
     return write_file(path, page.lstrip())
 
 

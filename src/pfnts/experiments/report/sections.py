@@ -10,9 +10,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from pfnts import environments, policies
-from pfnts.experiments.outcomes import Outcome
+from pfnts.experiments.outcomes import FinalRegret, Outcome, mean_and_error, summarize
 from pfnts.experiments.spec import PolicySpec
-from pfnts.experiments.summary import FinalRegret, mean_and_error, summarize
 
 # Below this share of what a random choice of one arm costs, the best single arm counts as free.
 _FREE = 1e-3
@@ -83,22 +82,12 @@ class Section:
 
     def _all(self, scenario: str) -> dict[tuple[int, int], Outcome]:
         # Every policy meets the same environment, so one run of each replication says it all.
-        return {
-            (outcome.spec.seed, outcome.spec.replication): outcome
-            for (name, _), members in self.outcomes.items()
-            if name == scenario
-            for outcome in members
-        }
+        found = (each for (name, _), some in self.outcomes.items() if name == scenario for each in some)
+        return {(outcome.spec.seed, outcome.spec.replication): outcome for outcome in found}
 
 
 def average_ranks(means: Mapping[PolicySpec, Sequence[float]]) -> dict[PolicySpec, float]:
-    """Rank policies (1 is lowest, ties share) on every scenario, and average; empty without scenarios.
-
-    Examples
-    --------
-    >>> average_ranks({PolicySpec("ts"): [1.0, 5.0], PolicySpec("uniform"): [2.0, 5.0]}).values()
-    dict_values([1.25, 1.75])
-    """
+    """Rank policies (1 is lowest, ties share) on every scenario, and average; empty without scenarios."""
     values = np.array(list(means.values()))
     if not values.size:
         return {}
@@ -106,13 +95,7 @@ def average_ranks(means: Mapping[PolicySpec, Sequence[float]]) -> dict[PolicySpe
 
 
 def family(scenario: str) -> str:
-    """The heading under which a scenario is listed.
-
-    Examples
-    --------
-    >>> family("friedman"), family("openml-adult"), family("pets.csv:pet")
-    ('Synthetic tasks', 'OpenML tasks', 'Tasks of your own')
-    """
+    """The heading under which a scenario is listed."""
     if scenario not in environments.names():
         return OTHER
     return OPENML if scenario.startswith("openml-") else SYNTHETIC
@@ -129,7 +112,12 @@ def organize(
     A policy that was run as it comes and with options is compared with others as it comes; with options it is
     a variant, and stands in a section for those options, after all families.
     """
-    listed = sorted(outcomes, key=_order)
+
+    def order(outcome: Outcome) -> tuple[object, ...]:
+        spec = outcome.spec
+        return spec.scenario, _policy_order(spec.policy), spec.seed, spec.replication
+
+    listed = sorted(outcomes, key=order)
     plain = {(o.spec.horizon, o.spec.policy.name) for o in listed if not o.spec.policy.options}
     compared: dict[tuple[int, int], list[Outcome]] = {}
     varied: dict[tuple[int, str, tuple[str, ...]], list[Outcome]] = {}
@@ -154,28 +142,16 @@ def section_of(title: str, outcomes: Sequence[Outcome], *, axis: tuple[str, ...]
     groups: dict[tuple[str, PolicySpec], list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault((outcome.spec.scenario, outcome.spec.policy), []).append(outcome)
-    return Section(
-        title=title,
-        horizon=max(outcome.spec.horizon for outcome in outcomes),
-        scenarios=tuple(sorted({scenario for scenario, _ in groups}, key=_scenario_order)),
-        policies=tuple(sorted({policy for _, policy in groups}, key=_policy_order)),
-        outcomes={place: tuple(members) for place, members in groups.items()},
-        axis=axis,
-    )
-
-
-def _order(outcome: Outcome) -> tuple[object, ...]:
-    spec = outcome.spec
-    return (spec.scenario, _policy_order(spec.policy), spec.seed, spec.replication)
+    known, horizon = environments.names(), max(outcome.spec.horizon for outcome in outcomes)
+    scenarios = sorted({name for name, _ in groups}, key=lambda name: (_place(name, known), name))
+    who = sorted({policy for _, policy in groups}, key=_policy_order)
+    cells = {place: tuple(members) for place, members in groups.items()}
+    return Section(title, horizon, tuple(scenarios), tuple(who), cells, axis)
 
 
 def _policy_order(policy: PolicySpec) -> tuple[object, ...]:
     # Options may be of any type; as they are written, they can be compared.
     return (_place(policy.name, policies.names()), len(policy.options), policy.label)
-
-
-def _scenario_order(scenario: str) -> tuple[object, ...]:
-    return (_place(scenario, environments.names()), scenario)
 
 
 def _place(name: str, known: Sequence[str]) -> int:

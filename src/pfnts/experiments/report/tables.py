@@ -78,13 +78,7 @@ class Table:
 
     @classmethod
     def of(
-        cls,
-        caption: str,
-        header: Sequence[str],
-        rows: Iterable[Row],
-        *,
-        words: int = 1,
-        **others: Any,
+        cls, caption: str, header: Sequence[str], rows: Iterable[Row], *, words: int = 1, **others: Any
     ) -> Table:
         """Make one of texts, sorted by the numbers that they begin with, and of cells; see the fields."""
         cells = tuple(tuple(map(_cell, row)) for row in rows)
@@ -94,44 +88,26 @@ class Table:
 def markdown(table: Table) -> str:
     """Write a table as markdown."""
     ruler = ["---"] * table.text_columns + ["---:"] * (len(table.header) - table.text_columns)
-    lines = [
-        f"**{markdown_text(table.caption)}**",
-        "",
-        _line(table.header),
-        "|" + "|".join(ruler) + "|",
-        *(
-            _line([_join(f"**{cell.text}**" if cell.bold else cell.text, cell.mark) for cell in row])
-            for row in (*table.rows, *table.footer)
-        ),
-        "",
-    ]
-    if table.notes:
-        lines += [markdown_text(" ".join(table.notes)), ""]
-    return "\n".join(lines)
+    lines = [f"**{markdown_text(table.caption)}**", "", _line(table.header), f"|{'|'.join(ruler)}|"]
+    for row in (*table.rows, *table.footer):
+        lines.append(_line([_join(f"**{c.text}**" if c.bold else c.text, c.mark) for c in row]))
+    notes = [markdown_text(" ".join(table.notes)), ""] if table.notes else []
+    return "\n".join([*lines, "", *notes])
 
 
 def latex(table: Table) -> str:
     """Write a table as LaTeX; it needs the packages booktabs and graphicx."""
     columns = "l" * table.text_columns + "r" * (len(table.header) - table.text_columns)
+    # Made smaller where it is too wide, never larger.
+    smaller = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
     lines = [
-        r"\begin{table}[t]",
-        rf"  \caption{{{' '.join(map(_tex, (table.caption + '.', *table.notes)))}}}",
-        r"  \centering",
-        # Made smaller where it is too wide, never larger.
-        r"  \resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-        rf"  \begin{{tabular}}{{{columns}}}",
-        r"  \toprule",
-        "  " + " & ".join(map(_tex, table.header)) + r" \\",
-        r"  \midrule",
-        *("  " + _tex_row(row) for row in table.rows),
-        *([r"  \midrule"] if table.footer else []),
-        *("  " + _tex_row(row) for row in table.footer),
-        r"  \bottomrule",
-        r"  \end{tabular}}",
-        r"\end{table}",
-        "",
+        rf"\caption{{{' '.join(map(_tex, (table.caption + '.', *table.notes)))}}}",
+        *(r"\centering", smaller, rf"\begin{{tabular}}{{{columns}}}", r"\toprule"),
+        *(_tex_row([Cell(name) for name in table.header]), r"\midrule", *map(_tex_row, table.rows)),
+        *((r"\midrule", *map(_tex_row, table.footer)) if table.footer else ()),
+        *(r"\bottomrule", r"\end{tabular}}"),
     ]
-    return "\n".join(lines)
+    return "\n  ".join([r"\begin{table}[t]", *lines]) + "\n" + r"\end{table}" + "\n"
 
 
 def csv_text(rows: Iterable[Mapping[str, object]], names: Sequence[str], *, digits: int = 4) -> str:
@@ -207,8 +183,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def _tex_row(row: Sequence[Cell]) -> str:
     texts = [rf"\textbf{{{_tex(cell.text)}}}" if cell.bold else _tex(cell.text) for cell in row]
-    marked = [_join(text, cell.mark) for text, cell in zip(texts, row, strict=True)]
-    return " & ".join(marked) + r" \\"
+    return " & ".join(_join(text, cell.mark) for text, cell in zip(texts, row, strict=True)) + r" \\"
 
 
 def _join(*texts: str) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pfnts.experiments.figures import figure_of, save
 from pfnts.experiments.files import folder_at, safe_name, safe_names
 from pfnts.experiments.outcomes import condense, read_outcomes
-from pfnts.experiments.report import tables
-from pfnts.experiments.report.companion import NONE, Companion
-from pfnts.experiments.report.contents import regret_chart, regret_table, tidy_frame, times_table
+from pfnts.experiments.report import contents, tables
+from pfnts.experiments.report.contents import NONE, Companion, regret_chart, regret_table
 from pfnts.experiments.report.coverage import coverage_chart, coverage_table, find_coverage, read_coverage
 from pfnts.experiments.report.page import Block, Details, Part, Text, write_page
 from pfnts.experiments.report.sections import Section, organize, section_of
@@ -42,7 +41,7 @@ def write_report(
     figures: bool = True,
     beside: Companion = NONE,
 ) -> Path:
-    """Write tables, figures and ``index.html`` from a folder of finished runs.
+    """Write tables, figures and ``index.html`` from a folder of finished runs; give back the page's path.
 
     Tables (``regret``, ``times``) are markdown, CSV and LaTeX; all but the times are the same, byte for byte,
     whenever the runs are. What has not been run yet is shown as missing, what is damaged is named.
@@ -58,10 +57,6 @@ def write_report(
         Whether to draw the figures, for which matplotlib is needed; the page has its own.
     beside
         Figures from elsewhere.
-
-    Returns
-    -------
-    The path of ``index.html``.
 
     Examples
     --------
@@ -96,22 +91,16 @@ def write_report(
         parts.append(Part(title, (*_remark(beside, title), *_coverage(coverage)), "Coverage"))
     about = tuple(map(Text, (*_ABOUT, *notes)))
     parts.append(Part("How to read this page", about, "About"))
-    title = "Regret of bandit policies"
-    return write_page(out / "index.html", title=title, lead=_lead(sections), parts=parts)
+    page = out / "index.html"
+    return write_page(page, title="Regret of bandit policies", lead=_lead(sections), parts=parts)
 
 
 def regret_curves(runs: Iterable[Run], path: str | os.PathLike[str]) -> Path:
-    """Draw mean cumulative regret over rounds, a panel for each scenario, and save it.
+    """Draw mean cumulative regret of runs of as many rounds each, a panel for each scenario.
 
     Both axes are logarithmic: a policy that never learns is a straight line, one that has learned is flat.
-    The band is one standard deviation over replications to either side.
-
-    Parameters
-    ----------
-    runs
-        Finished runs of as many rounds each.
-    path
-        Where the picture goes; its suffix decides the format.
+    The band is one standard deviation over replications to either side. The suffix of ``path`` decides the
+    format of the picture.
     """
     outcomes = [condense(run) for run in runs]
     if not outcomes:
@@ -128,18 +117,17 @@ def nothing_finished(root: Path, notes: Sequence[str] = ()) -> ValueError:
 def write_tables(out: Path, sections: Sequence[Section], beside: Companion = NONE) -> None:
     """Write all tables, as markdown, CSV and LaTeX."""
     shown = beside.compared(sections)
-    rows = tidy_frame(sections, beside=beside)
+    rows = contents.tidy_frame(sections, beside=beside)
     regret = tables.csv_text(rows, [*_REGRET, *filter(None, [beside.name])])
     times = tables.csv_text([row for row in rows if "seconds" in row], _TIMES)
     written = {
         "regret": ([regret_table(section, beside=beside) for section in shown], regret),
-        "times": ([times_table(section) for section in shown], times),
+        "times": (list(map(contents.times_table, shown)), times),
         **beside.tables(sections),
     }
-    writers: dict[str, Callable[[tables.Table], str]] = {"md": tables.markdown, "tex": tables.latex}
     for name, (found, numbers) in written.items():
-        for suffix, write in writers.items():
-            write_file(out / f"{name}.{suffix}", "\n".join(map(write, found)))
+        write_file(out / f"{name}.md", "\n".join(map(tables.markdown, found)))
+        write_file(out / f"{name}.tex", "\n".join(map(tables.latex, found)))
         write_file(out / f"{name}.csv", numbers)
 
 
@@ -162,12 +150,11 @@ def _parts(sections: Sequence[Section], beside: Companion, machines: str) -> lis
         curves = Details(f"Curves of {section.title}", (regret_chart(section),))
         varied += [regret_table(section, beside=beside), curves]
     if varied:
-        about = "One policy as it comes and with other options."
-        parts.append(Part("Variants", (Text(about), *_remark(beside, "Variants"), *varied)))
+        about = Text("One policy as it comes and with other options.")
+        parts.append(Part("Variants", (about, *_remark(beside, "Variants"), *varied)))
     if sections:
-        where = f"Measured on {machines}; other work may have run beside it." if machines else ""
-        times = tuple(times_table(section) for section in shown)
-        parts.append(Part("Time", (*times, *([Text(where, "note")] if where else []))))
+        where = Text(f"Measured on {machines}; other work may have run beside it.", "note")
+        parts.append(Part("Time", (*map(contents.times_table, shown), *([where] if machines else []))))
     return parts
 
 
@@ -204,12 +191,11 @@ def _write_figures(out: Path, sections: Sequence[Section]) -> None:
 def _lead(sections: Sequence[Section]) -> str:
     if not sections:
         return "Intervals only; no policy has been run yet."
-    runs = {outcome.spec for section in sections for some in section.outcomes.values() for outcome in some}
     main = [section for section in sections if not section.axis]
-    counts = {
-        ("policy", "policies"): len({policy for section in main for policy in section.policies}),
-        ("scenario", "scenarios"): len({name for section in main for name in section.scenarios}),
-        ("run", "runs"): len(runs),
+    counts: dict[tuple[str, str], Collection[object]] = {
+        ("policy", "policies"): {policy for section in main for policy in section.policies},
+        ("scenario", "scenarios"): {name for section in main for name in section.scenarios},
+        ("run", "runs"): {run.spec for each in sections for some in each.outcomes.values() for run in some},
     }
-    text = ", ".join(f"{count:,} {noun[count != 1]}" for noun, count in counts.items())
+    text = ", ".join(f"{len(which):,} {noun[len(which) != 1]}" for noun, which in counts.items())
     return f"{text}. Lower regret is better."

@@ -1,4 +1,4 @@
-"""Fixed functions on which a backbone is scored; none was seen in training as such."""
+"""Fixed functions, none seen in training as such, and real tables, on which a backbone is scored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -45,6 +46,8 @@ class HeldOutFunction:
     """Standard deviation of normal noise; None where rewards are 0 or 1 and the latent mean a probability."""
     chosen: bool = False
     """Whether the rows are those on which a policy tried the arm (`chosen_rows`); queries are anybody."""
+    largest: ClassVar[float] = math.inf
+    """Rows that a history may have."""
 
     def draw(self, size: int, *, number: int, seed: int) -> HeldOutDraw:
         """Draw ``size`` rows and the queries; more rows continue fewer."""
@@ -56,13 +59,8 @@ class HeldOutFunction:
         X = take(for_rows, (size, self.n_features))
         queries = for_queries.random((QUERIES, self.n_features))
         latent = mean(queries)
-        return HeldOutDraw(
-            X=X,
-            y=self._rewards(mean(X), rng=for_rewards),
-            queries=queries,
-            latent=latent,
-            outcomes=self._rewards(latent, rng=for_outcomes),
-        )
+        y, outcomes = self._rewards(mean(X), rng=for_rewards), self._rewards(latent, rng=for_outcomes)
+        return HeldOutDraw(X, y, queries, latent, outcomes)
 
     def least_crps(self, latent: Vector) -> float:
         """CRPS that the true distribution of the reward has on average, given the latent means."""
@@ -123,13 +121,7 @@ def chosen_rows(rng: Generator, shape: tuple[int, int], *, mean: MeanReward) -> 
 
 
 def r2(predicted: Vector, truth: Vector) -> float:
-    """Share of the variance of ``truth`` (q,) that ``predicted`` (q,) explains.
-
-    Examples
-    --------
-    >>> r2(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    1.0
-    """
+    """Share of the variance of ``truth`` (q,) that ``predicted`` (q,) explains."""
     return float(1 - ((predicted - truth) ** 2).mean() / truth.var())
 
 
@@ -144,8 +136,7 @@ def _steps(rng: Generator) -> MeanReward:
 
     def mean(x: Matrix) -> Vector:
         above = (x[:, :3] > cuts).astype(np.float64)
-        corner = above[:, :1] * above[:, 1:2]
-        return np.concatenate([above, corner], axis=1) @ heights
+        return np.column_stack([above, above[:, 0] * above[:, 1]]) @ heights
 
     return mean
 
@@ -156,19 +147,19 @@ def _chance(shift: float) -> Callable[[Generator], MeanReward]:
 
 
 def _friedman(number: int, function: MeanReward, n_features: int) -> HeldOutFunction:
-    used = {1: 5, 2: 4, 3: 4}[number]
-    return HeldOutFunction(
-        name=f"friedman{number}-{n_features}",
-        description=f"Friedman {number} of {used} among {n_features} features, noise 1",
-        n_features=n_features,
-        draw_mean=lambda _: function,
-    )
+    about = f"Friedman {number} of {5 if number == 1 else 4} among {n_features} features, noise 1"
+    return HeldOutFunction(f"friedman{number}-{n_features}", about, n_features, lambda _: function)
+
+
+def _chosen(function: HeldOutFunction) -> HeldOutFunction:
+    about = f"{function.description}; rows that a policy chose, queries anybody"
+    return replace(function, name=f"{function.name}-chosen", description=about, chosen=True)
 
 
 _ANYBODY = (
     *(
         _friedman(number, function, n_features)
-        for number, function in ((1, friedman1), (2, friedman2), (3, friedman3))
+        for number, function in enumerate((friedman1, friedman2, friedman3), 1)
         for n_features in (5, 10, 20)
     ),
     HeldOutFunction("linear-10", "linear in 10 features, coefficients N(0, 1), noise 1", 10, _linear),
@@ -189,12 +180,93 @@ _ANYBODY = (
 _CHOSEN = ("linear-10", "friedman1-5", "friedman3-5", "bart-4", "steps-10", "binary-5")
 FUNCTIONS: dict[str, HeldOutFunction] = {function.name: function for function in _ANYBODY}
 """Every held-out function, by name; the last ones are some of the first, with rows that a policy chose."""
-FUNCTIONS |= {
-    f"{name}-chosen": replace(
-        FUNCTIONS[name],
-        name=f"{name}-chosen",
-        description=f"{FUNCTIONS[name].description}; rows that a policy chose, queries anybody",
-        chosen=True,
+FUNCTIONS |= {each.name: each for each in (_chosen(FUNCTIONS[name]) for name in _CHOSEN)}
+
+
+@dataclass(frozen=True)
+class RealTable:
+    """Rows of a real table in random order: a history, and up to 200 others that are asked about.
+
+    Nothing is known of the means but the targets themselves, so these take the place of the latent mean.
+    """
+
+    name: str
+    """The word by which it is chosen."""
+    description: str
+    """One line for a reader of the scores."""
+    n_features: int
+    """Length P of a context."""
+    rows: int
+    """Rows of the table, of which a third at most are asked about."""
+    source: str
+    """What comes after ``load_`` in scikit-learn."""
+    label: int | None
+    """The class whose rows have target 1, others 0; None where targets are numbers."""
+
+    @property
+    def largest(self) -> int:
+        """Rows that a history may have: all but those that are asked about."""
+        return self.rows - min(QUERIES, self.rows // 3)
+
+    def draw(self, size: int, *, number: int, seed: int) -> HeldOutDraw:
+        """Draw ``size`` rows and the queries; more rows continue fewer."""
+        if size > self.largest:
+            raise ValueError(f"sizes must be at most {self.largest} for {self.name}, got {size}")
+        X, y = _load(self.source)
+        targets = y if self.label is None else (y == self.label).astype(np.float64)
+        rng = np.random.default_rng([seed, zlib.crc32(self.name.encode()), number])
+        order = rng.permutation(len(y))
+        asked, rows = np.split(order, [self.rows - self.largest])
+        rows = rows[:size]
+        return HeldOutDraw(X[rows], targets[rows], X[asked], latent=targets[asked], outcomes=targets[asked])
+
+    def least_crps(self, latent: Vector) -> float:  # noqa: ARG002
+        """Not known of a real table."""
+        return math.nan
+
+
+@lru_cache(maxsize=4)
+def _load(source: str) -> tuple[Matrix, Vector]:
+    try:
+        from sklearn import datasets
+    except ImportError as error:
+        raise ImportError("real tables need scikit-learn; install pfnts[bench]") from error
+    table = getattr(datasets, f"load_{source}")()
+    return table.data.astype(np.float64), table.target.astype(np.float64)
+
+
+def best_regressor(draws: list[HeldOutDraw]) -> float:
+    """Mean R2 over draws of the best of forest, boosting, ridge regression and five nearest neighbours."""
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+    from sklearn.linear_model import RidgeCV
+    from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    def score(model: Any, draw: HeldOutDraw) -> float:
+        return r2(model.fit(draw.X, draw.y).predict(draw.queries), draw.outcomes)
+
+    n = len(draws[0].y)
+    models = [
+        RandomForestRegressor(200, random_state=0),
+        HistGradientBoostingRegressor(min_samples_leaf=min(20, max(2, n // 8)), random_state=0),
+        make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 11))),
+        make_pipeline(StandardScaler(), KNeighborsRegressor(min(5, n))),
+    ]
+    return max(float(np.mean([score(model, draw) for draw in draws])) for model in models)
+
+
+TABLES: dict[str, RealTable] = {
+    table.name: table
+    for table in (
+        RealTable("digits", "is an 8 x 8 image a three?", 64, 1797, "digits", 3),
+        RealTable("breast-cancer", "is a tumour malignant?", 30, 569, "breast_cancer", 0),
+        RealTable("wine", "is a wine from the first of three growers?", 13, 178, "wine", 0),
+        RealTable("diabetes", "how far a disease has gone after a year", 10, 442, "diabetes", None),
     )
-    for name in _CHOSEN
 }
+"""Every real table, by name."""
+
+HeldOut = HeldOutFunction | RealTable
+KNOWN: dict[str, HeldOut] = {**FUNCTIONS, **TABLES}
+"""What a backbone can be scored on, by name."""
