@@ -220,12 +220,13 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
         for few in _cut(batch, min(TOGETHER[kind], CELLS_AT_ONCE[kind] // width))
     ]
     passes += [[part] for part in alone]
+    passes.sort(key=lambda few: -max(part.prefix.size for part in few))  # so that cores end together
     own = cores if len(passes) == 1 else Cores()
     outputs = cores.each(lambda few: _pass(few[0].prefix.cache.network, few, own), passes)
     said = {
         part: out
-        for few, each in zip(passes, outputs, strict=True)
-        for part, out in zip(few, each, strict=True)
+        for few, outs in zip(passes, outputs, strict=True)
+        for part, out in zip(few, outs, strict=True)
     }
     for prefix, parts in cut.items():
         prefix.tell([said[part] for part in parts])
