@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from pfnts.backbones.embedded import sequence as module
 from pfnts.backbones.embedded.asking import prepare
 from pfnts.backbones.embedded.cache import PIECE, SHORT, SIDE_BY_SIDE, Cache, Piece, tail_ends
 from pfnts.backbones.embedded.cores import Cores
-from pfnts.backbones.embedded.key_values import attention
+from pfnts.backbones.embedded.key_values import MANY, attention
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions, base_predictions_of
@@ -212,7 +213,7 @@ def test_interrupted_question_leaves_later_answers_alike(
     sequence.means(Q[:1], [150])
     sequence.append(X[150:], y[150:])
 
-    def failing(*arguments: torch.Tensor) -> torch.Tensor:
+    def failing(*arguments: Any) -> torch.Tensor:
         if next(calls) == fails_at:
             raise KeyboardInterrupt
         return attention(*arguments)
@@ -248,6 +249,19 @@ def test_attention_is_that_of_the_textbook(rng: Generator, shared: int, queries:
     weight = torch.softmax(query @ keys.mT / 2, -1)
     torch.testing.assert_close(attention(query, key, value, mask), weight @ values)
     torch.testing.assert_close(attention(query, key[:, :, :7], value[:, :, :7]), weight @ values)
+
+
+@pytest.mark.parametrize("shared", [1, 2, 8])
+def test_attention_in_two_parts_is_attention(rng: Generator, shared: int) -> None:
+    before = MANY + 3
+    query, key, value = (
+        torch.from_numpy(rng.standard_normal((1, heads, rows, 4)).astype(np.float32))
+        for heads, rows in ((8, 9), (shared, before + 9), (shared, before + 9))
+    )
+    mask = torch.zeros(9, before + 9)
+    mask[:, before:] = torch.full((9, 9), -torch.inf).triu(1)
+    parts = attention(query, key, value, mask, before)
+    torch.testing.assert_close(parts, attention(query, key, value, mask))
 
 
 def test_targets_follow_shift_and_scale(small_network: CausalPFN, rng: Generator) -> None:
@@ -287,7 +301,8 @@ def test_everything_that_a_card_computes_with_is_moved_there(
     # The device "meta" stands for a card: it has shapes and no values, so that only the answer is missing.
     for limits in (PIECE, SIDE_BY_SIDE):
         monkeypatch.setitem(limits, "meta", 8)
-    for limits in (asking.QUERIES_AT_ONCE, asking.FEW_QUERIES, asking.CELLS_AT_ONCE, growth.CELLS_AT_ONCE):
+    at_once = asking.QUERIES_AT_ONCE, asking.FEW_QUERIES, asking.TOGETHER, asking.CELLS_AT_ONCE
+    for limits in (*at_once, growth.CELLS_AT_ONCE):
         monkeypatch.setitem(limits, "meta", 4096)
     seen = set()
 

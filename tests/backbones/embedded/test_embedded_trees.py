@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from pfnts.backbones.embedded import trees
 from pfnts.backbones.embedded.regressions import halvings
-from pfnts.backbones.embedded.trees import BoostedTrees, Trees, sampled
+from pfnts.backbones.embedded.trees import (
+    BoostedTrees,
+    Questions,
+    Trees,
+    by_histograms,
+    by_products,
+    sampled,
+)
 
 Array = NDArray[np.float64]
 
@@ -75,6 +82,19 @@ def test_equal_trees_grown_node_by_node(rng: Generator, rows: int) -> None:
     queries = rng.normal(size=(20, 3))
     found = BoostedTrees.grown(torch.tensor(X[None]), torch.tensor(y[None]))(torch.tensor(queries[None]))
     np.testing.assert_allclose(found[0].numpy(), slow_trees(X, y, queries), atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [8, 60, 700])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_histograms_give_the_trees_of_products(rng: Generator, rows: int, kind: torch.dtype) -> None:
+    X, y = (torch.tensor(np.stack(x)).to(kind) for x in zip(*[table(rng, rows)] * 2, strict=True))
+    X[1, :, 1], y[1] = X[1, :, 1].round(decimals=1), (y[1] > 0).to(kind)  # ties, and yes or no
+    given = X, y, Questions.of(X), sampled(rows, X.device)
+    for one, other in zip(by_histograms(*given), by_products(*given), strict=True):
+        (columns, cuts, values), (same_columns, same_cuts, same_values) = one, other
+        assert torch.equal(cuts, same_cuts)
+        assert torch.equal(values, same_values)
+        assert torch.equal(columns[cuts.isfinite()], same_columns[cuts.isfinite()])
 
 
 def test_a_jump_at_a_corner_is_found_where_a_line_is_not(rng: Generator) -> None:

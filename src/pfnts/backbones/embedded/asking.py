@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 QUERIES_AT_ONCE = {"cpu": 64, "cuda": 4096, "mps": 4096}
 """Queries in one pass: on a CPU enough for fast products, and few enough for every core to have some."""
-FEW_QUERIES = {"cpu": 8, "cuda": 4096, "mps": 4096}
+FEW_QUERIES = {"cpu": 32, "cuda": 4096, "mps": 4096}
 """Up to as many, a pass consists of small operations: histories and prefixes are better asked together."""
+TOGETHER = {"cpu": 64, "cuda": 262_144, "mps": 65_536}
+"""So many queries at most, unless that makes too many cells."""
 CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
 _LARGEST = np.finfo(np.float64).max
@@ -212,13 +214,20 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
             batches.setdefault((network, kind, parts[0].shown.shape[1]), []).append(parts[0])
         else:
             alone += parts
-    said: dict[_Slice, _Output] = {}
-    for (network, kind, width), batch in batches.items():
-        for few in _cut(batch, CELLS_AT_ONCE[kind] // width):
-            said |= zip(few, _pass(network, few, cores), strict=True)
-    if alone:
-        outputs = cores.each(lambda part: _pass(part.prefix.cache.network, [part], Cores())[0], alone)
-        said |= zip(alone, outputs, strict=True)
+    passes = [
+        few
+        for (_, kind, width), batch in batches.items()
+        for few in _cut(batch, min(TOGETHER[kind], CELLS_AT_ONCE[kind] // width))
+    ]
+    passes += [[part] for part in alone]
+    passes.sort(key=lambda few: -max(part.prefix.size for part in few))  # so that cores end together
+    own = cores if len(passes) == 1 else Cores()
+    outputs = cores.each(lambda few: _pass(few[0].prefix.cache.network, few, own), passes)
+    said = {
+        part: out
+        for few, outs in zip(passes, outputs, strict=True)
+        for part, out in zip(few, outs, strict=True)
+    }
     for prefix, parts in cut.items():
         prefix.tell([said[part] for part in parts])
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import torch
 from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 
@@ -83,4 +84,9 @@ def load_network(weights: Path, device: str, fingerprint: str) -> CausalPFN:  # 
         raise ValueError(
             f"weights must be a safetensors file written by `pfnts pretrain`, got {weights}: {error}"
         ) from error
-    return network.to(device).eval().requires_grad_(False)
+    network = network.to(device).eval().requires_grad_(False)
+    if torch.device(device).type == "cpu":
+        for layer in network.modules():
+            if isinstance(layer, torch.nn.Linear):  # as few rows are multiplied by it fastest
+                layer.weight.data = layer.weight.data.T.contiguous().T
+    return network

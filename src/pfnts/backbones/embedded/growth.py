@@ -63,8 +63,9 @@ def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -
         def see(number: int, i: int) -> Asked:
             seen = []
             for piece, query in zip(stacks[i], asked[i][0].split(lengths[i], 2), strict=True):
-                key, value = piece.held[number].view(piece.place.begin, piece.place.end)
-                seen.append(attention(query, key, value, piece.place.mask))
+                place = piece.place
+                key, value = piece.held[number].view(place.begin, place.end)
+                seen.append(attention(query, key, value, place.mask, place.at - place.begin))
             return passes[i].go_on(number, joined(seen, 2))
 
         asked = cores.each(lambda i: passes[i].begin(), every)

@@ -20,8 +20,8 @@ NOTES = 2
 """Under each metric: the logarithm of the distance of the nearest."""
 ROUNDING = 2.0**-30
 """Of squared distances in double precision."""
-ENTRIES = {"cpu": 2**23, "cuda": 2**28, "mps": 2**25}
-"""Distances held at a time."""
+ENTRIES = {"cpu": 2**19, "cuda": 2**28, "mps": 2**25}
+"""Distances held at a time; on a CPU about what its cache holds."""
 
 
 class Neighbours:
@@ -58,11 +58,8 @@ class Neighbours:
                 step = max(1, ENTRIES[X.device.type] // (len(rows) * end))
                 for begin in range(before, end, step):
                     stop = min(end, begin + step)
-                    limit = torch.arange(begin, stop, device=X.device)
-                    near = nearest(
-                        rows[:, begin:stop], rows[:, :stop], twice(self._targets.upto(stop)), limit=limit
-                    )
-                    said.append(_arranged(near))
+                    known = rows[:, :stop], twice(self._targets.upto(stop))
+                    said.append(_arranged(nearest(rows[:, begin:stop], *known, first=begin)))
                 scaled = rows[:batch]
             else:
                 said.append(new.new_zeros(batch, 1, PREDICTIONS + NOTES))
@@ -109,20 +106,21 @@ def whitening(rows: Tensor) -> Tensor:
     return inverse.mT / features**0.5
 
 
-def nearest(X: Tensor, rows: Tensor, y: Tensor, *, limit: Tensor | None = None) -> Tensor:
+def nearest(X: Tensor, rows: Tensor, y: Tensor, *, first: int | None = None) -> Tensor:
     """Targets of the nearest of rows (B, n, P) to X (B, q, P): three predictions and a distance, (B, q, 4).
 
-    ``limit`` (q,) says how many rows each may see; all when left out.
+    Each sees all rows; if they are themselves rows, the ``first`` of them at that place, those before it.
     """
-    between = (X**2).sum(-1)[..., None] + (rows**2).sum(-1)[:, None] - 2 * X @ rows.mT
-    if limit is not None:
-        later = torch.arange(rows.shape[1], device=X.device) >= limit[:, None]
-        between = between.masked_fill(later, torch.inf)
+    between = torch.baddbmm((rows**2).sum(-1)[:, None], X, rows.mT, alpha=-2)
+    between += (X**2).sum(-1)[..., None]
+    if first is not None:
+        later = torch.ones_like(between[0, :, first:], dtype=torch.bool).triu()
+        between[..., first:].masked_fill_(later, torch.inf)
     rank = between
     if between.dtype == torch.float64:
         # A product of another shape rounds differently: of rows equally far the earlier comes first.
         order = torch.arange(rows.shape[1], dtype=torch.float64, device=X.device) / (4 * rows.shape[1])
-        rank = (between / ROUNDING).round_() + order
+        rank = (between / ROUNDING).round_().add_(order)
     at = rank.topk(min(NEAREST, rows.shape[1]), dim=-1, largest=False).indices
     near = between.gather(2, at)
     seen = torch.isfinite(near)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -90,9 +91,10 @@ def _before(network: CausalPFN, tokens: Tokens, number: int, h: Tensor, told: tu
     return Stage(h, told, (query,) if tokens.y is None else (query, *block.keys_values(normed)))
 
 
-def blocks(network: CausalPFN) -> list[CausalBlock]:
+@lru_cache(maxsize=4)
+def blocks(network: CausalPFN) -> tuple[CausalBlock, ...]:
     """All blocks in which tokens see rows."""
-    return [*network.columns, *network.in_context]
+    return (*network.columns, *network.in_context)
 
 
 class Pass(AbstractContextManager["Pass"]):

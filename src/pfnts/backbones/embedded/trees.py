@@ -15,11 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from pfnts.backbones.embedded.histograms import Bins, BinSums, of_leaf
 from pfnts.backbones.embedded.rows import joined, stacked
 
 ROUNDS = 8
@@ -44,8 +47,12 @@ MARGIN = 1e-3
 """Share by which the widest gap adds to what a split explains."""
 FINE = 2.0**30
 """One over the unit of a leaf's value: sums over trees are exact in double precision."""
+LEAST_UNIT = 1e-6
+"""Of residuals, over which they are whole numbers."""
 WHOLE = 1023
 """The largest residual as a whole number: sums over 16,384 rows are exact in single precision."""
+
+T = TypeVar("T", Tensor, NDArray[np.floating[Any]])
 
 
 class Trees:
@@ -112,12 +119,8 @@ class BoostedTrees:
     @classmethod
     def grown(cls, X: Tensor, y: Tensor) -> BoostedTrees:
         """Fit to rows X (B, n, P), y (B, n)."""
-        questions = Questions.of(X)
-        residual, rounds = y, []
-        for weight in sampled(X.shape[1], X.device):
-            trees, leaf = _grow(X, residual, questions, weight)
-            residual = residual - trees.values.gather(2, leaf).sum(1)
-            rounds.append((trees.columns, trees.thresholds, trees.values))
+        grow = by_histograms if X.device.type == "cpu" else by_products
+        rounds = grow(X, y, Questions.of(X), sampled(X.shape[1], X.device))
         return cls(*(torch.cat(part, 1) for part in zip(*rounds, strict=True)))
 
     def __call__(self, X: Tensor) -> Tensor:
@@ -136,9 +139,7 @@ class Questions:
     """What trees may ask: whether a column lies above a threshold, E of them for each column."""
 
     thresholds: Tensor
-    """(B, E P), column after column for each"""
-    above: Tensor
-    """(B, n, E P), one where a row does."""
+    """(B, E, P), in order; as questions they are numbered column after column for each."""
     favour: Tensor
     """(B, E P), little more than one: the more, the wider the gap between the rows on both sides."""
 
@@ -151,38 +152,71 @@ class Questions:
         ordered = X.sort(1).values
         below, beyond = ordered[:, rank - 1], ordered[:, rank]  # (B, E, P)
         width = (ordered[:, -1:] - ordered[:, :1]).clamp(min=1e-6)
-        thresholds = (below + beyond) / 2
-        return cls(
-            thresholds.flatten(1),
-            (X[:, :, None] > thresholds[:, None]).flatten(2).float(),
-            (1 + MARGIN * (beyond - below) / width).flatten(1).float(),
-        )
+        favour = 1 + MARGIN * (beyond - below) / width
+        return cls((below + beyond) / 2, favour.flatten(1).float())
 
 
-def _grow(X: Tensor, y: Tensor, questions: Questions, weight: Tensor) -> tuple[BoostedTrees, Tensor]:
-    """Grow the trees of a round on targets y (B, n); give them, and the leaf of every row (B, T, n).
+Grown = list[tuple[Tensor, ...]]
+"""Columns, thresholds and values of the trees of each round."""
 
-    ``weight`` (T, n) says how often a row counts in each tree.
+
+def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> Grown:
+    """Grow trees on rows X (B, n, P), y (B, n), which count ``weights`` (ROUNDS, T, n) times.
+
+    Every sum over rows is a product of matrices: best on a card.
     """
     batch, rows, features = X.shape
-    unit = y.abs().amax(1, keepdim=True).clamp(min=1e-6) / WHOLE
-    whole = torch.round(y / unit).float()
-    counted = torch.stack([weight.expand(batch, -1, -1), weight * whole[:, None]], 1)  # (B, 2, T, n)
-    leaf = torch.zeros(batch, TREES, rows, dtype=torch.long, device=X.device)
-    columns, cuts = [], []
-    for level in range(DEPTH):
-        each = _by_leaf(counted, leaf, 2**level)  # (B, 2, T, L, n)
-        right = (each.flatten(1, 3) @ questions.above).view(batch, 2, TREES, 2**level, -1)
-        gain = gains(right, each.sum(-1)[..., None]) * questions.favour[:, None, None]
-        best, at = gain.max(-1)  # (B, T, L)
-        cut = questions.thresholds.gather(1, at.flatten(1)).view(at.shape)
-        columns.append(at % features)
-        cuts.append(cut.masked_fill(best <= 0, torch.inf))
-        leaf = 2 * leaf + _right(X, columns[-1].gather(2, leaf), cuts[-1].gather(2, leaf))
-    count, total = _by_leaf(counted, leaf, 2**DEPTH).sum(-1).unbind(1)
-    values = unit[..., None].double() * (RATE / TREES * total / (count + SHRINKAGE))
-    values = torch.round(values * FINE) / FINE
-    return BoostedTrees(torch.cat(columns, 2), torch.cat(cuts, 2), values.to(y.dtype)), leaf
+    above = (X[:, :, None] > questions.thresholds[:, None]).flatten(2).float()  # (B, n, E P)
+    residual, rounds = y, list[tuple[Tensor, ...]]()
+    for weight in weights:
+        unit = residual.abs().amax(1, keepdim=True).clamp(min=LEAST_UNIT) / WHOLE
+        whole = torch.round(residual / unit).float()
+        counted = torch.stack([weight.expand(batch, -1, -1), weight * whole[:, None]], 1)  # (B, 2, T, n)
+        leaf = torch.zeros(batch, TREES, rows, dtype=torch.long, device=X.device)
+        columns, cuts = [], []
+        for level in range(DEPTH):
+            each = _by_leaf(counted, leaf, 2**level)  # (B, 2, T, L, n)
+            right = (each.flatten(1, 3) @ above).view(batch, 2, TREES, 2**level, -1)
+            gain = gains(*right.unbind(1), *each.sum(-1)[..., None].unbind(1))
+            best, at = (gain * questions.favour[:, None, None]).max(-1)  # (B, T, L)
+            cut = questions.thresholds.flatten(1).gather(1, at.flatten(1)).view(at.shape)
+            columns.append(at % features)
+            cuts.append(cut.masked_fill(best <= 0, torch.inf))
+            leaf = 2 * leaf + _right(X, columns[-1].gather(2, leaf), cuts[-1].gather(2, leaf))
+        added = share(*_by_leaf(counted, leaf, 2**DEPTH).sum(-1).unbind(1)).double()
+        values = in_units(unit[..., None].double() * added).to(y.dtype)
+        rounds.append((torch.cat(columns, 2), torch.cat(cuts, 2), values))
+        residual = residual - values.gather(2, leaf).sum(1)
+    return rounds
+
+
+def by_histograms(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> Grown:
+    """The same, to the last bit, with every sum over rows a histogram: best on a CPU."""
+    batch, rows, features = X.shape
+    thresholds, favour = questions.thresholds.numpy(), questions.favour.numpy()[:, None, None]
+    bins, history = Bins(X.numpy(), thresholds), np.arange(batch)[:, None, None]
+    residual, rounds = y.numpy(), list[tuple[Tensor, ...]]()
+    for weight in weights.numpy():
+        unit = np.abs(residual).max(1, keepdims=True).clip(LEAST_UNIT) / WHOLE
+        sums = BinSums(bins, weight, np.rint(residual / unit))
+        leaf = np.zeros((batch, TREES, rows), dtype=np.intp)
+        columns, cuts = [], []
+        for level in range(DEPTH):
+            count, total = sums.beyond(leaf, 2**level)  # (B, T, L, E + 1, P)
+            among = batch, TREES, 2**level, -1
+            right_count, right_sum = (part[..., 1:, :].reshape(among) for part in (count, total))
+            gain = gains(right_count, right_sum, count[..., :1, 0], total[..., :1, 0]) * favour
+            at, split = gain.argmax(-1), gain.max(-1) > 0  # (B, T, L)
+            number, column = at // features, at % features
+            columns.append(column)
+            cuts.append(np.where(split, thresholds[history, number, column], np.inf))
+            leaf = 2 * leaf + bins.above(column, np.where(split, number, bins.most), leaf)
+        added = share(*sums.of_leaves(leaf, 2**DEPTH)).astype(np.float64)
+        values = in_units(unit[..., None].astype(np.float64) * added).astype(residual.dtype)
+        grown = np.concatenate(columns, 2), np.concatenate(cuts, 2), values
+        rounds.append(tuple(map(torch.from_numpy, grown)))
+        residual = residual - torch.from_numpy(of_leaf(values, leaf)).sum(1).numpy()
+    return rounds
 
 
 def _by_leaf(counted: Tensor, leaf: Tensor, leaves: int) -> Tensor:
@@ -191,18 +225,29 @@ def _by_leaf(counted: Tensor, leaf: Tensor, leaves: int) -> Tensor:
     return counted[:, :, :, None] * among[:, None]
 
 
-def gains(right: Tensor, whole: Tensor) -> Tensor:
-    """By how much squared errors fall if a node is split; negative where a side would have too few rows.
+def gains(right_count: T, right_sum: T, count: T, total: T) -> T:
+    """By how much squared errors fall if a node is split; zero where a side would have too few rows.
 
-    Both hold counts and sums, (B, 2, ..., questions) of the rows that go right, (B, 2, ..., 1) of all.
+    The first two (..., questions) are of the rows that go right, the others (..., 1) of all of the node's.
     """
-    left = whole - right
+    left_count, left_sum = count - right_count, total - right_sum
 
-    def explained(side: Tensor) -> Tensor:
-        return side[:, 1] ** 2 / (side[:, 0] + SHRINKAGE)
+    def explained(count: T, total: T) -> T:
+        return total * total / (count + SHRINKAGE)
 
-    gain = explained(right) + explained(left) - explained(whole)
-    return gain.masked_fill(torch.minimum(right[:, 0], left[:, 0]) < LEAST, -1.0)
+    gain = explained(right_count, right_sum) + explained(left_count, left_sum) - explained(count, total)
+    enough = (right_count >= LEAST) & (left_count >= LEAST)
+    return gain * enough
+
+
+def share(count: T, total: T) -> T:
+    """What leaves add to a prediction, in units of whole numbers."""
+    return RATE / TREES * total / (count + SHRINKAGE)
+
+
+def in_units(values: T) -> T:
+    """Values in units so fine, and so coarse, that sums of them are exact."""
+    return (values * FINE).round() / FINE
 
 
 def _right(X: Tensor, columns: Tensor, thresholds: Tensor) -> Tensor:
