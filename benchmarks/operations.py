@@ -33,6 +33,7 @@ from pfnts.backbones.embedded import (
     record,
     recorded,
     regressions,
+    trees,
 )
 from pfnts.backbones.embedded.segments import Pass
 from pfnts.experiments import PolicySpec, plan, run
@@ -114,7 +115,9 @@ def pretend_card(counted: Counted) -> None:
 
     plain = key_values.attention
 
-    def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    def attention(
+        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, seen_by_all: int = 0
+    ) -> Tensor:
         if (
             counted.on == "cuda"
             and mask is None
@@ -124,7 +127,12 @@ def pretend_card(counted: Counted) -> None:
             share = query.shape[1] // key.shape[1]
             score = query.reshape(1, key.shape[1], share * query.shape[2], -1) @ key.mT
             return (torch.softmax(score, -1) @ value).reshape(query.shape)
-        return plain(query, key, value, mask)
+        return plain(query, key, value, mask, 0 if counted.on == "cuda" else seen_by_all)
+
+    histograms = trees.by_histograms
+
+    def grow(*args: Any) -> trees.Grown:
+        return (trees.by_products if counted.on == "cuda" else histograms)(*args)
 
     found: dict[int, recorded.Recordings] = {}
 
@@ -137,6 +145,7 @@ def pretend_card(counted: Counted) -> None:
     asking.passing = growth.passing = passing  # type: ignore[attr-defined]
     cache.Cache.__init__ = cache_init  # type: ignore[method-assign]
     asking.attention = growth.attention = attention  # type: ignore[attr-defined]
+    trees.by_histograms = grow
 
 
 def label_phases(counted: Counted) -> None:
@@ -158,6 +167,8 @@ def label_phases(counted: Counted) -> None:
     counted.label(kernels.KernelRegression, "extend", "kernel fits")
     counted.label(neighbours.Neighbours, "extend", "neighbours")
     counted.label(neighbours.Neighbours, "say", "neighbours")
+    counted.label(trees.BoostedTrees, "grown", "trees")
+    counted.label(trees.Trees, "say", "trees")
     counted.label(record.Record, "extend", "record")
     counted.label(record.Record, "complete", "record")
 
