@@ -7,7 +7,9 @@ import torch
 
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
 
-SMALL = Architecture(cell=16, cell_heads=2, cell_layers=2, readouts=2, heads=4, keys=2, layers=2)
+SMALL = Architecture(
+    cell=16, cell_heads=2, cell_layers=2, column_rows=64, readouts=2, heads=4, keys=2, layers=2
+)
 
 
 @pytest.fixture(scope="session")

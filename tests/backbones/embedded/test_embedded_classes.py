@@ -10,7 +10,7 @@ from pfnts.backbones.embedded.device_rng import DeviceRng
 @pytest.mark.parametrize("features", [1, 3, 12])
 def test_chances_are_those_of_right_and_wrong_labels(features: int) -> None:
     for seed in range(6):
-        shown, chance = classes.draw_classes(16, 40, features, asked=10, rng=DeviceRng(seed), trend=0.35)
+        shown, chance, _ = classes.draw_classes(16, 40, features, asked=10, rng=DeviceRng(seed), trend=0.35)
         assert shown.shape == (16, 40, features)
         assert all(len(row.unique()) <= 2 for row in chance)  # right, or wrong
         assert ((chance <= 0.1) | (chance >= 0.9)).all()
@@ -19,7 +19,7 @@ def test_chances_are_those_of_right_and_wrong_labels(features: int) -> None:
 def test_half_of_the_tables_have_no_wrong_labels() -> None:
     sure = []
     for seed in range(8):
-        _, chance = classes.draw_classes(32, 40, 4, asked=10, rng=DeviceRng(seed), trend=0.35)
+        _, chance, _ = classes.draw_classes(32, 40, 4, asked=10, rng=DeviceRng(seed), trend=0.35)
         sure += ((chance == 0) | (chance == 1)).all(1).tolist()
     assert 0.3 < sum(sure) / len(sure) < 0.7
 

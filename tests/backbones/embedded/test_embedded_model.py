@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.model import Architecture, CausalPFN, attend
+from pfnts.backbones.embedded.attention import attend, attend_first
+from pfnts.backbones.embedded.model import Architecture, CausalPFN
 from pfnts.backbones.embedded.regressions import base_predictions_of
 
 Table = tuple[Tensor, Tensor, Tensor]
@@ -64,6 +65,31 @@ def test_rows_asked_for_together_see_the_rows_before_the_first(small_network: Ca
         alone = small_network(X[:, rows], y[:, rows], identity, base_predictions[:, rows], asked=1)
         for one, many in zip(alone, together, strict=True):
             torch.testing.assert_close(one[:, 0], many[:, row - 34], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("asked", [1, 20, 60, 99])
+def test_rows_asked_for_after_those_that_columns_see_are_asked_alike(
+    small_network: CausalPFN, asked: int
+) -> None:
+    X, y, identity = table(6, rows=100)  # of which 64 are seen down the columns
+    said = ask(small_network, X, y, identity, asked)
+    for row in {99, 100 - asked, 70, 65, 64, 63} & set(range(100 - asked, 100)):
+        alone = ask(small_network, X[:, : row + 1], y[:, : row + 1], identity, 1)
+        for one, many in zip(alone, said, strict=True):
+            torch.testing.assert_close(one[:, 0], many[:, row - 100 + asked], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(9, 9), (9, 4), (5, 4), (3, 4), (9, 1)])
+def test_the_first_keys_are_seen_by_all_that_they_come_before(queries: int, keys: int) -> None:
+    generator = torch.Generator().manual_seed(queries)
+    query, key, value = (
+        torch.randn(1, 2, length, 4, generator=generator) for length in (queries, keys, keys)
+    )
+    score = query @ key.mT / 2
+    for i in range(queries):  # the i-th of the last queries before place 9
+        score[:, :, i, 9 - queries + i + 1 :] = -torch.inf
+    expected = torch.softmax(score, -1) @ value
+    torch.testing.assert_close(attend_first(query, key, value, before=9), expected)
 
 
 def test_order_of_columns_does_not_matter(small_network: CausalPFN) -> None:

@@ -247,8 +247,9 @@ def test_base_predictions_of_a_minibatch_are_those_of_its_own_tables(
     tables = draw_tables(8, 20, 3, asked=5, rng=DeviceRng(1), groups=2)
     monkeypatch.setattr(minibatches, "MATRICES", 3 * 24**2)  # regressions of three tables at a time
     whole = Minibatch.of(tables, asked=4, known=8, together=together)
-    for minibatch in whole.parts(4):
-        expected = base_predictions_of(minibatch.X, minibatch.y, asked=4 if together else 1)
+    for minibatch, names_arm in zip(whole.parts(4), tables.names_arm.chunk(4), strict=True):
+        asked = 4 if together else 1
+        expected = base_predictions_of(minibatch.X, minibatch.y, asked=asked, names_arm=names_arm)
         torch.testing.assert_close(minibatch.base_predictions, expected, atol=1e-4, rtol=1e-4)
         assert minibatch.again.shape[1] == len(minibatch.X) == 2
 

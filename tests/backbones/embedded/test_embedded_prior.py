@@ -51,6 +51,22 @@ def test_arms_are_one_hot_columns_of_their_own() -> None:
     assert torch.isfinite(value).all()
 
 
+def test_tables_say_which_of_their_columns_name_an_arm() -> None:
+    with_arms = 0
+    for seed in range(6):
+        tables = prior.draw_tables(32, 24, 6, asked=8, rng=DeviceRng(seed), groups=32)
+        for X, arms in zip(tables.X.nan_to_num(), tables.arms.tolist(), strict=True):
+            named = X[:, 6 - arms :]
+            assert set(named.unique().tolist()) <= {0.0, 1.0}
+            assert (named.sum(1) <= 1).all()  # none where a cell is hidden
+            with_arms += arms > 0
+        assert torch.equal(tables.names_arm.sum(1), tables.arms)
+        assert (
+            tables.take(torch.tensor([5, 2]), first=3, last=4).arms.tolist() == tables.arms[[5, 2]].tolist()
+        )
+    assert 0.1 < with_arms / (6 * 32) < 0.7
+
+
 def test_arms_may_share_a_function_or_not() -> None:
     # The same contexts under two arms: in some tables the worths move together, in others they do not.
     view = DeviceRng(0).normal(200, 60, 4).repeat(1, 2, 1)
@@ -77,14 +93,14 @@ def test_tables_in_which_the_context_does_not_matter_occur() -> None:
     flat = []
     for seed in range(6):
         rng = DeviceRng(seed)
-        _, _, reward = prior.draw_rarities(16, 64, 5, asked=16, rng=rng, trend=0.35, noise=False)
+        _, _, reward, _ = prior.draw_rarities(16, 64, 5, asked=16, rng=rng, trend=0.35, noise=False)
         flat += (reward.mean.amax(1) - reward.mean.amin(1) == 0).tolist()
     assert 0.1 < sum(flat) / len(flat) < 0.9
 
 
 def test_rows_around_a_level_have_the_levels_of_their_arms_as_means() -> None:
     for seed in range(4):
-        shown, level, reward = prior.draw_rarities(
+        shown, level, reward, _ = prior.draw_rarities(
             8, 64, 5, asked=16, rng=DeviceRng(seed), trend=0.35, noise=True
         )
         assert torch.equal(reward.mean, level)

@@ -110,6 +110,22 @@ def test_rows_asked_for_teach_nothing() -> None:
     assert torch.equal(base_predictions_of(X, y, asked=20), base_predictions_of(X, changed, asked=20))
 
 
+def test_an_arm_that_was_seldom_tried_is_no_nearer_to_the_others() -> None:
+    X = torch.rand(1, 512, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    arm = (torch.arange(512) % 64 == 0).double()  # one row in 64
+    X = torch.cat([X, torch.stack([1 - arm, arm], -1)[None]], 2)
+    y = 3 * torch.sin(6 * X[..., 0]) + X[..., 1] - 4 * arm
+    weights = []
+    for mask in (None, torch.tensor([[False] * 4 + [True] * 2])):
+        regressions = Regressions(mask)
+        regressions.extend(X, y)
+        weights.append(regressions._by_waves(X)[0])
+    plain, apart = weights
+    assert torch.equal(plain[:4], apart[:4])
+    assert plain[4:].sum() < 0.1  # squared distance of the two arms at one context
+    assert apart[4:].sum() == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize("row", [1, 30, 119])
 def test_mean_so_far_and_number_of_rows_are_told(row: int) -> None:
     X, y = rows(row)

@@ -219,7 +219,7 @@ def test_interrupted_question_leaves_later_answers_alike(
         return attention(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr("pfnts.backbones.embedded.growth.attention", failing)
+        patched.setattr("pfnts.backbones.embedded.cache.attention", failing)
         with pytest.raises(KeyboardInterrupt):
             sequence.means(Q, [31, 101, 200])
     np.testing.assert_array_equal(sequence.means(Q, [31, 101, 200]), expected)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pfnts.backbones.embedded.columns import ColumnReduction
-from pfnts.backbones.embedded.key_values import KeyValues
+from pfnts.backbones.embedded.key_values import KeyValues, attention
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions
@@ -93,7 +93,9 @@ class Cache:
         # Blocks run out of room at different sizes, so that no question waits for all of them to be moved.
         blocks = len(network.columns) + len(network.in_context)
         self._held = [KeyValues(front=self._front, growth=1.1 + 0.2 * i / blocks) for i in range(blocks)]
-        self._regressions = {0: Regressions()}  # by the whole pieces that they were told, the last few
+        self._names_arm = self._views[-1].names_arm[None].to(self._regress_on)
+        # By the whole pieces that they were told, the last few.
+        self._regressions = {0: Regressions(self._names_arm)}
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
         start = self._piece(self._place(0, 1, before=None), KnownRows.none(self.identity))
         self._start = [replace(start, start=True)]
@@ -186,6 +188,8 @@ class Cache:
 
     def upto(self, block: int, size: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the start row and the first ``size`` rows at a block, by its number."""
+        if block < len(self.network.columns):
+            size = min(size, self.network.architecture.column_rows)
         tail = size % self.piece
         return self._held[block].view(self._front - tail, self._front + 1 + size - tail)
 
@@ -196,7 +200,7 @@ class Cache:
 
     def _told(self, size: int, X: Array, y: Array) -> Regressions:
         """What regressions knew after whole pieces that entered long ago."""
-        regressions = Regressions()
+        regressions = Regressions(self._names_arm)
         for end in range(self.piece, size + 1, self.piece):
             rows = slice(end - self.piece, end)
             self._tell(self.show(X[rows])[1], self._views[0].targets(y[rows]), regressions)
@@ -226,12 +230,14 @@ class Cache:
     def _place(self, begin: int, end: int, *, before: int | None) -> _Place:
         """Where tokens at positions ``begin`` to ``end`` stand; in the tail if it begins ``before`` them."""
         position, count = torch.arange(begin, end, device=self.device), end - begin
+        most = self.network.architecture.column_rows
+        columns = (self._front, self._front + 1 + most) if begin > most else None
         if before is None:
-            at = self._front + begin
-            return _Place(position, at, self._front, at + count, _mask(count, begin, 0, self.device))
+            at, seen, mask = self._front + begin, self._front, _mask(count, begin, 0, self.device)
+            return _Place(position, at, seen, at + count, mask, columns)
         at = self._front - (end - 1 - before)
         seen = self._front + 1 + before
-        return _Place(position, at, at, seen, _mask(count, 0, seen - at - count, self.device))
+        return _Place(position, at, at, seen, _mask(count, 0, seen - at - count, self.device), columns)
 
 
 class View:
@@ -254,6 +260,9 @@ class View:
         reduced = torch.from_numpy(self._reduce(X))
         self.columns = reduced.shape[1]
         """Columns left."""
+        self.names_arm = torch.zeros(self.columns, dtype=torch.bool)
+        """Which of them were in ``keep``."""
+        self.names_arm[self._reduce.places(keep)] = True
         self.norm = Normalisation.of(reduced, torch.from_numpy(y))
 
     def contexts(self, X: Array) -> Tensor:
@@ -277,6 +286,8 @@ class _Place:
     end: int
     """What they see lies between, but for what the mask hides."""
     mask: Tensor | None
+    columns: tuple[int, int] | None
+    """Where what they see down each column lies, if they come too late to be among it."""
 
 
 @dataclass(frozen=True)
@@ -314,6 +325,23 @@ class Piece:
     """Where the keys and values of each block are kept."""
     start: bool = False
     """Whether it is the start row."""
+
+    def keep(self, number: int, key: Tensor, value: Tensor) -> None:
+        """Keep the keys and values of its tokens at a block, if anybody will see them."""
+        if not self._late(number):
+            self.held[number].write(self.place.at, key, value)
+
+    def look(self, number: int, query: Tensor) -> Tensor:
+        """Attend from its tokens to the rows that they see at a block."""
+        place = self.place
+        if self._late(number):
+            assert place.columns is not None
+            return attention(query, *self.held[number].view(*place.columns))
+        key, value = self.held[number].view(place.begin, place.end)
+        return attention(query, key, value, place.mask, place.at - place.begin)
+
+    def _late(self, number: int) -> bool:
+        return self.place.columns is not None and number < len(self.network.columns)
 
     @property
     def length(self) -> int:

@@ -13,8 +13,8 @@ from pfnts.backbones.embedded.inputs import draw_inputs
 
 def draw_classes(
     batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, trend: float
-) -> tuple[Tensor, Tensor]:
-    """Draw contexts (B, n, P) and the chances of reward 1, (B, n), which are often 0 or 1.
+) -> tuple[Tensor, Tensor, int]:
+    """Draw contexts (B, n, P), the chances of reward 1, (B, n), often 0 or 1, and the number of arms.
 
     The table holds either the rows on which one class was named, or all rows with the class that was named as
     columns. The policy is mostly right.
@@ -36,7 +36,7 @@ def draw_classes(
         chosen = choose_where_right(right, rows, asked=asked, rng=rng)
         right = right.gather(1, chosen)
         shown = shown.gather(1, chosen[..., None].expand(-1, -1, features))
-    return shown, torch.where(right, 1 - wrong, wrong / (classes - 1))
+    return shown, torch.where(right, 1 - wrong, wrong / (classes - 1)), arms
 
 
 def nearest_centre(view: Tensor, classes: int, rng: DeviceRng, trend: float) -> Tensor:

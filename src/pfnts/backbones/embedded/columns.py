@@ -26,6 +26,17 @@ class ColumnReduction:
     centre: NDArray[np.float64]
     """(len(rest),)"""
 
+    def places(self, columns: Sequence[int]) -> list[int]:
+        """Where columns that are kept stand among those that are left.
+
+        Examples
+        --------
+        >>> ColumnReduction(np.array([0, 3, 5]), np.array([1]), np.zeros((1, 8)), np.zeros(1)).places([3, 5])
+        [1, 2]
+        """
+        places: list[int] = np.searchsorted(self.kept, list(columns)).tolist()
+        return places
+
     @staticmethod
     def of(
         X: NDArray[np.float64], y: NDArray[np.float64], *, width: int, keep: Sequence[int] = ()

@@ -23,7 +23,7 @@ def draw_function(X: Tensor, *, rng: DeviceRng, trend: float) -> Tensor:
     With probability ``trend`` it bends a straight line, which counts for more; else it stands alone, or
     sometimes with a second one.
     """
-    if rng.chance(0.4 * trend):  # every column counts, and nothing else
+    if rng.chance(0.5 * trend):  # every column counts, and nothing else
         return standardise(linear(X, torch.ones_like(X[:, 0]), rng))
     relevant = draw_relevant(X, rng=rng)
     value = standardise(_family(rng)(X, relevant, rng))

@@ -8,7 +8,6 @@ from functools import partial
 
 from pfnts.backbones.embedded.cache import Growth, Piece
 from pfnts.backbones.embedded.cores import Cores
-from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN, log_position
 from pfnts.backbones.embedded.recorded import passing
 from pfnts.backbones.embedded.rows import joined
@@ -61,18 +60,15 @@ def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -
         passes = [opened.enter_context(passing(network, _tokens(stack))) for stack in stacks]
 
         def see(number: int, i: int) -> Asked:
-            seen = []
-            for piece, query in zip(stacks[i], asked[i][0].split(lengths[i], 2), strict=True):
-                place = piece.place
-                key, value = piece.held[number].view(place.begin, place.end)
-                seen.append(attention(query, key, value, place.mask, place.at - place.begin))
+            queries = asked[i][0].split(lengths[i], 2)
+            seen = [piece.look(number, query) for piece, query in zip(stacks[i], queries, strict=True)]
             return passes[i].go_on(number, joined(seen, 2))
 
         asked = cores.each(lambda i: passes[i].begin(), every)
         for number in range(last + 1):
             for stack, length, (_, key, value) in zip(stacks, lengths, asked, strict=True):
                 for piece, *new in zip(stack, key.split(length, 2), value.split(length, 2), strict=True):
-                    piece.held[number].write(piece.place.at, *new)
+                    piece.keep(number, *new)
             if number < last:  # nobody sees what rows have seen in the last block
                 asked = cores.each(partial(see, number), every)
 

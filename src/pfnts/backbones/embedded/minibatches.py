@@ -52,14 +52,15 @@ class Minibatch:
         mean, again = norm.targets(tables.mean[:, -asked:]), norm.targets(tables.again[:, :, -asked:])
         first = X.shape[1] - (asked if together else 1)
 
-        def base_predictions(X: Tensor, y: Tensor) -> Tensor:
-            regressions = Regressions()
+        def base_predictions(X: Tensor, y: Tensor, names_arm: Tensor) -> Tensor:
+            regressions = Regressions(names_arm)
             said = regressions.extend(X[:, :first], y[:, :first])
             return torch.cat([said, regressions.base_predictions(X[:, first:], [first])], 1)
 
         basis = max(5 * X.shape[2] + 1, X.shape[2] + 1 + min(CENTRES, X.shape[1]))
         at_once = max(1, MATRICES // basis**2)
-        told = [base_predictions(*part) for part in zip(X.split(at_once), y.split(at_once), strict=True)]
+        each = zip(*(x.split(at_once) for x in (X, y, tables.names_arm)), strict=True)
+        told = [base_predictions(*part) for part in each]
         return cls(X, y, torch.cat(told), mean, again, together)
 
     @classmethod

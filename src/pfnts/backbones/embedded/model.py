@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pfnts.backbones.embedded.attention import attend, attend_first
 from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, NOTES
 
 
@@ -32,6 +33,8 @@ class Architecture:
     """Of the heads, as many have keys and values of their own: few, for cheap queries."""
     cell_layers: int = 2
     """Pairs of a column block and a row block."""
+    column_rows: int = 2048
+    """As many rows, the first ones, are seen down each column: they say what there is to know of it alone."""
     readouts: int = 4
     """Summary tokens per row; together they make the row's token, of width ``readouts * cell``."""
     heads: int = 8
@@ -118,7 +121,7 @@ class CausalPFN(nn.Module):
         Means (B, q), quantiles (B, q, Q), and the logarithm of the standard deviation of what is known of the
         true mean, (B, q).
         """
-        n = X.shape[1]
+        n, a = X.shape[1], self.architecture
         identity = identity.to(self.cells.missing.dtype)
         sight = Sight.of(n, asked, together=together, device=X.device)
         cells = self.cells(X, identity)  # (B, n, P, c)
@@ -126,7 +129,7 @@ class CausalPFN(nn.Module):
         query = cells[:, n - asked :] + self.cells.target.unknown
         h = torch.cat([self.cells.start_row(identity), known, query], 1)  # (B, data + q, P, c)
         for column, across in zip(self.columns, self.across, strict=True):
-            h = across(column(h, sight.position, asked, together))
+            h = across(column(h, sight.position, asked, together, most=a.column_rows))
         h = self.readout(h)  # (B, data + q, d)
         embedded = self.base_prediction(base_predictions.to(h.dtype))
         told = self.target(y[:, : sight.data - 1]) + embedded[:, : sight.data - 1]
@@ -161,40 +164,9 @@ def log_position(rows: Tensor) -> Tensor:
     return torch.log1p(rows) / math.log(1024)
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None) -> Tensor:
-    """Attention of queries (B, H, m, w) to keys and values (B, h, n, w), each of which serves H / h heads.
-
-    Parameters
-    ----------
-    query, key, value
-        As `CausalBlock.queries` and `CausalBlock.keys_values` give them.
-    mask
-        (m, n), added to the scores.
-
-    Examples
-    --------
-    >>> attend(torch.randn(1, 8, 5, 4), torch.randn(1, 2, 7, 4), torch.randn(1, 2, 7, 4)).shape
-    torch.Size([1, 8, 5, 4])
-    """
-    B, H, m, w = query.shape
-    h, n = key.shape[1], key.shape[2]
-    if mask is None:  # heads that share keys are so many more queries
-        seen = F.scaled_dot_product_attention(query.reshape(B, h, H // h * m, w), key, value)
-        return seen.reshape(B, H, m, w)
-    each = (B * h, H // h, n, w)  # views: nothing is copied
-    key, value = (x.reshape(B * h, 1, n, w).expand(each) for x in (key, value))
-    seen = F.scaled_dot_product_attention(query.reshape(B * h, H // h, m, w), key, value, attn_mask=mask)
-    return seen.reshape(B, H, m, w)
-
-
-def attend_before(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """The same where the last query sees all keys, the one before it all but one, and so on."""
-    if query.is_cuda and query.dtype != torch.float32:  # fast attention knows this mask
-        return torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, 0.0, True)[0]
-    m, n = query.shape[2], key.shape[2]
-    later = torch.ones(m, n, dtype=torch.bool, device=query.device).triu(n - m + 1)
-    mask = torch.zeros(m, n, dtype=query.dtype, device=query.device).masked_fill(later, -torch.inf)
-    return attend(query, key, value, mask=mask)
+def upto(position: Tensor, rows: int) -> Tensor:
+    """Positions (m,), as `log_position` has them, where no more than some rows are seen."""
+    return position.clamp(max=math.log1p(rows) / math.log(1024))
 
 
 WAVES = 12
@@ -256,13 +228,20 @@ class CausalBlock(nn.Module):
         nn.init.constant_(self.sharpness.bias, -1.5)
         self.feed_forward = FeedForward(width, expansion)
 
-    def forward(self, h: Tensor, position: Tensor, asked: int, together: bool) -> Tensor:
-        """Map tokens (B, m, P, w), data first and ``asked`` queries last, each seeing the data before it."""
+    def forward(
+        self, h: Tensor, position: Tensor, asked: int, together: bool, *, most: int | None = None
+    ) -> Tensor:
+        """Map tokens (B, m, P, w), data first and ``asked`` queries last, each seeing the data before it.
+
+        With ``most``, only the start and as many rows, the first ones, are seen.
+        """
         n = h.shape[1] - asked
-        query, key, value = self.ask(h, position, n)
-        of_data = attend_before(query[:, :, :n], key, value)
-        look = attend if together else attend_before
-        return self.finish(h, torch.cat([of_data, look(query[:, :, n:], key, value)], 2))
+        seen = n if most is None else min(n, most + 1)
+        query, key, value = self.ask(h, position if most is None else upto(position, most), seen)
+        of_data = attend_first(query[:, :, :n], key, value, before=n)
+        asking = query[:, :, n:]
+        looked = attend(asking, key, value) if together else attend_first(asking, key, value, before=n)
+        return self.finish(h, torch.cat([of_data, looked], 2))
 
     def ask(self, h: Tensor, position: Tensor, data: int) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of all tokens (B, m, P, w), keys and values of the ``data`` tokens, which come first."""

@@ -33,13 +33,21 @@ class Tables:
     """(B, n) what the reward was in expectation, known because we drew it."""
     again: Tensor
     """(draws, B, n) further rewards at the same contexts: more targets to learn from at no cost."""
+    arms: Tensor
+    """(B,) how many of the last columns name an arm."""
+
+    @property
+    def names_arm(self) -> Tensor:
+        """Whether a column names an arm, (B, P)."""
+        features = self.X.shape[2]
+        return torch.arange(features, device=self.X.device) >= features - self.arms[:, None]
 
     def take(self, tables: Tensor, *, first: int, last: int) -> Tables:
         """Keep some tables, and of each its first and last rows."""
         rows = self.y.shape[1]
         kept = torch.cat([torch.arange(first), torch.arange(rows - last, rows)]).to(tables.device)
         at = tables[:, None], kept
-        return Tables(self.X[at], self.y[at], self.mean[at], self.again[:, at[0], at[1]])
+        return Tables(self.X[at], self.y[at], self.mean[at], self.again[:, at[0], at[1]], self.arms[tables])
 
 
 def draw_tables(
@@ -56,6 +64,7 @@ def draw_tables(
         y=torch.cat([p.y for p in parts]),
         mean=torch.cat([p.mean for p in parts]),
         again=torch.cat([p.again for p in parts], 1),
+        arms=torch.cat([p.arms for p in parts]),
     )
 
 
@@ -63,14 +72,14 @@ def draw_group(batch: int, rows: int, features: int, *, asked: int, rng: DeviceR
     """Draw histories that share the family of functions, the number of arms and how they were collected."""
     kind, trend = rng.choice([0.59, 0.24, 0.14, 0.03]), trend_of(rows)
     if kind == 1:
-        shown, chance = draw_classes(batch, rows, features, asked=asked, rng=rng, trend=trend)
+        shown, chance, arms = draw_classes(batch, rows, features, asked=asked, rng=rng, trend=trend)
         value = chance
         reward: Reward = Share(chance, 1)
     elif kind == 0:
-        shown, value = draw_values(batch, rows, features, asked=asked, rng=rng, trend=trend)
+        shown, value, arms = draw_values(batch, rows, features, asked=asked, rng=rng, trend=trend)
         reward = draw_reward(value, shown, rng=rng)
     else:
-        shown, value, reward = draw_rarities(
+        shown, value, reward, arms = draw_rarities(
             batch, rows, features, asked=asked, rng=rng, trend=trend, noise=kind == 3
         )
     shown = hide_cells(shown, value, rng=rng)
@@ -79,6 +88,7 @@ def draw_group(batch: int, rows: int, features: int, *, asked: int, rng: DeviceR
         y=reward.sample(rng),
         mean=reward.mean,
         again=torch.stack([reward.sample(rng) for _ in range(draws)]),
+        arms=torch.full((batch,), arms, device=shown.device),
     )
 
 
@@ -98,8 +108,8 @@ def trend_of(rows: int) -> float:
 
 def draw_values(
     batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, trend: float
-) -> tuple[Tensor, Tensor]:
-    """Draw contexts (B, n, P) and what they are worth, (B, n)."""
+) -> tuple[Tensor, Tensor, int]:
+    """Draw contexts (B, n, P), what they are worth, (B, n), and how many of the last columns name an arm."""
     collected = rng.chance(0.55)
     candidates = CANDIDATES * rows if collected else rows
     arms = rng.integer(2, min(8, features - 1)) if features >= 3 and rng.chance(0.35) else 0
@@ -122,21 +132,21 @@ def draw_values(
         chosen = choose_rows(standardise(appeal), asked=asked, rng=rng)
         value = value.gather(1, chosen)
         shown = shown.gather(1, chosen[..., None].expand(-1, -1, features))
-    return shown, value
+    return shown, value, arms
 
 
 def draw_rarities(
     batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, noise: bool, trend: float
-) -> tuple[Tensor, Tensor, Reward]:
-    """Draw contexts, worth and reward where there is little to be learned.
+) -> tuple[Tensor, Tensor, Reward, int]:
+    """Draw contexts, worth, reward and number of arms where there is little to be learned.
 
     Rare yes or no, whose chance follows the context, or the arm alone, or nothing. Or noise around a level.
     """
     if rng.chance(0.5) and not noise:
-        shown, value = draw_values(batch, rows, features, asked=asked, rng=rng, trend=trend)
+        shown, value, arms = draw_values(batch, rows, features, asked=asked, rng=rng, trend=trend)
         rate = draw_rates(batch, 1, rng=rng, rare=0.5).clamp(1e-4, 1 - 1e-4)
         effect = 1.5 * rng.uniform(batch, 1) ** 2  # mostly weak
-        return shown, value, Share(torch.sigmoid(torch.logit(rate) + effect * value), 1)
+        return shown, value, Share(torch.sigmoid(torch.logit(rate) + effect * value), 1), arms
     arms = rng.integer(2, min(8, features - 1)) if features >= 3 and rng.chance(0.4) else 0
     shown, _ = draw_inputs(batch, rows, features - arms, rng=rng)
     arm = draw_arms(batch, rows, max(arms, 1), rng=rng)
@@ -144,12 +154,12 @@ def draw_rarities(
         shown = torch.cat([shown, torch.nn.functional.one_hot(arm, arms).to(shown.dtype)], -1)
     if noise:
         level = rng.normal(batch, max(arms, 1)).gather(1, arm)
-        return shown, level, Noisy.draw(level, shown, heavy=False, rng=rng)
+        return shown, level, Noisy.draw(level, shown, heavy=False, rng=rng), arms
     alike = rng.uniform(batch, 1) < 0.5
     rate = draw_rates(batch, max(arms, 1), rng=rng, rare=0.05)
     near = rate[:, :1] * torch.exp(0.4 * rng.normal(batch, max(arms, 1)))
     rate = torch.where(alike, near, rate).clamp(0, 1).gather(1, arm)
-    return shown, rate, Share(rate, 1)
+    return shown, rate, Share(rate, 1), arms
 
 
 def draw_arms(batch: int, rows: int, arms: int, *, rng: DeviceRng) -> Tensor:

@@ -45,6 +45,9 @@ UNLIKELY = -10.0
 """Least logarithm of a probability that is told."""
 SHARPNESS = 2.0
 """Sum of the columns' weights where they are told apart: fewer of them matter, so bells may be narrower."""
+APART = 0.5
+"""Least squared distance of two arms at one context. How much variance an arm's column explains says how
+often the arm was tried, not how unlike the others it is."""
 FEW = 16
 """Up to as many rows, or half as many as features, ridge regressions are solved by matrices of rows."""
 AT_ONCE = 1024
@@ -56,6 +59,11 @@ LIMIT = 10.0
 class Regressions:
     """Regressions of B histories of one shape, which grow together.
 
+    Parameters
+    ----------
+    names_arm
+        Which columns are those of arms in one-hot vectors, (B, P) or (1, P); none when left out.
+
     Examples
     --------
     >>> X = torch.randn(1, 50, 3, dtype=torch.float64)
@@ -65,7 +73,8 @@ class Regressions:
     (torch.Size([1, 50, 62]), True)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names_arm: Tensor | None = None) -> None:
+        self._names_arm = names_arm
         self._lines = RidgeRegression(with_constant, leverage=True)
         self._waves = RidgeRegression(_waves, refits=halvings)
         self._kernels = KernelRegression(self._shares)  # both as one batch: half as many operations
@@ -76,7 +85,7 @@ class Regressions:
 
     def fork(self) -> Regressions:
         """A copy that can be extended on its own; what was fitted is shared, not copied."""
-        copy = Regressions()
+        copy = Regressions(self._names_arm)
         copy._lines, copy._waves = self._lines.fork(), self._waves.fork()
         copy._kernels = self._kernels.fork(copy._shares)
         copy._trees, copy._neighbours = self._trees.fork(), self._neighbours.fork()
@@ -139,7 +148,12 @@ class Regressions:
         wave = _waves(X)[..., 1:] * self._waves.coefficients(X.shape[1])[:, None, 1:, 1]
         by_column = wave.unflatten(-1, (5, -1)).sum(-2)  # (B, n, P)
         explained = by_column.var(1, correction=0).nan_to_num(0.0) + 1e-6
-        return SHARPNESS * explained / explained.sum(-1, keepdim=True)
+        weight = SHARPNESS * explained / explained.sum(-1, keepdim=True)
+        if self._names_arm is None:
+            return weight
+        # Two arms differ in two columns; the column of an arm that was never tried has a span of none.
+        span = (X.amax(1) - X.amin(1)).clamp(min=1.0)
+        return torch.where(self._names_arm, weight.maximum(APART / 2 / span**2), weight)
 
 
 def _arranged(fitted: Tensor, of_trees: Tensor, near: Tensor) -> Tensor:
@@ -152,12 +166,12 @@ def _cut(base_predictions: Tensor) -> Tensor:
     return base_predictions.nan_to_num(0.0).clamp(-LIMIT, LIMIT)
 
 
-def base_predictions_of(X: Tensor, y: Tensor, *, asked: int = 1) -> Tensor:
+def base_predictions_of(X: Tensor, y: Tensor, *, asked: int = 1, names_arm: Tensor | None = None) -> Tensor:
     """What is told of every row of whole histories X (B, n, P), y (B, n), from the rows before it.
 
     Of the last ``asked`` rows, from the rows before the first of them; nothing is learned from these.
     """
-    regressions, first = Regressions(), X.shape[1] - asked
+    regressions, first = Regressions(names_arm), X.shape[1] - asked
     if not first:
         raise ValueError(f"asked must be less than the number of rows, {X.shape[1]}, got {asked}")
     before = regressions.extend(X[:, :first], y[:, :first])

@@ -9,7 +9,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.model import CausalBlock, CausalPFN
+from pfnts.backbones.embedded.model import CausalBlock, CausalPFN, upto
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,10 @@ def read(network: CausalPFN, tokens: Tokens, stage: Stage, seen: Tensor) -> Tens
 def _before(network: CausalPFN, tokens: Tokens, number: int, h: Tensor, told: tuple[Tensor, ...]) -> Stage:
     block = blocks(network)[number]
     normed = block.norm(h)
-    query = block.queries(normed, tokens.position)
+    position = tokens.position
+    if number < len(network.columns):
+        position = upto(position, network.architecture.column_rows)
+    query = block.queries(normed, position)
     return Stage(h, told, (query,) if tokens.y is None else (query, *block.keys_values(normed)))
 
 
