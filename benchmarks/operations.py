@@ -154,6 +154,9 @@ def label_phases(counted: Counted) -> None:
     def regress_on(self: Any, *_: Any) -> str:
         return "cpu" if self.basis < cache.SHORT else "cuda"
 
+    def grow_on(_: Any, X: Tensor, *__: Any) -> str:
+        return "cpu" if X[0].numel() <= trees.FEW_CELLS else counted.on
+
     counted.label(models, "scored", "scoring")
     counted.label(models.ArmModels, "posteriors", "posteriors")
     counted.label(cache.Cache, "__init__", "new cache", lambda *_: "cpu")
@@ -167,7 +170,7 @@ def label_phases(counted: Counted) -> None:
     counted.label(kernels.KernelRegression, "extend", "kernel fits")
     counted.label(neighbours.Neighbours, "extend", "neighbours")
     counted.label(neighbours.Neighbours, "say", "neighbours")
-    counted.label(trees.BoostedTrees, "grown", "trees")
+    counted.label(trees.Trees, "_grown", "trees", grow_on)
     counted.label(trees.Trees, "say", "trees")
     counted.label(record.Record, "extend", "record")
     counted.label(record.Record, "complete", "record")

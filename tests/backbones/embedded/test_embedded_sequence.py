@@ -307,7 +307,7 @@ def test_everything_that_a_card_computes_with_is_moved_there(
     seen = set()
 
     def told(self: Regressions, X: torch.Tensor, *given: object) -> torch.Tensor:
-        seen.add(X.device.type)
+        seen.add((X.device.type, self._trees._few_on))
         return torch.zeros(1, X.shape[1], BASE_PREDICTIONS, device=X.device)
 
     monkeypatch.setattr(Regressions, "extend", told)
@@ -317,5 +317,5 @@ def test_everything_that_a_card_computes_with_is_moved_there(
     sequence = EmbeddedSequence(card, X, y, device="meta")
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
         sequence.means(rng.standard_normal((9, features)), [size])
-    assert seen == {"cpu" if basis_of(size) < SHORT else "meta"}
+    assert seen == {("cpu" if basis_of(size) < SHORT else "meta", "cpu")}
     assert sequence.cache_of(size).device == "meta"

@@ -119,6 +119,23 @@ def test_growing_in_pieces_equals_at_once(rng: Generator, cuts: list[int]) -> No
         assert torch.equal(alone, expected[:, row])
 
 
+def test_few_rows_may_grow_elsewhere(rng: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = (torch.tensor(x[None]) for x in table(rng, 40))
+    grown, places = BoostedTrees.grown(X, y), {}
+
+    def grow(X: torch.Tensor, y: torch.Tensor) -> BoostedTrees:
+        assert X.device == y.device
+        places[X.shape[1]] = X.device.type
+        return grown
+
+    monkeypatch.setattr(BoostedTrees, "grown", grow)
+    monkeypatch.setattr(trees, "FEW_CELLS", 16 * X.shape[2])
+    Trees(halvings, few_on="meta").fork().extend(X, y)
+    assert places == {8: "meta", 12: "meta", 16: "meta", 24: "cpu", 32: "cpu"}
+    Trees(halvings).extend(X, y)
+    assert set(places.values()) == {"cpu"}
+
+
 def test_a_copy_does_not_see_what_the_other_learns(rng: Generator) -> None:
     X, y = (torch.tensor(x[None]) for x in table(rng, 40))
     first = Trees(halvings)

@@ -95,7 +95,7 @@ class Cache:
         self._held = [KeyValues(front=self._front, growth=1.1 + 0.2 * i / blocks) for i in range(blocks)]
         self._names_arm = self._views[-1].names_arm[None].to(self._regress_on)
         # By the whole pieces that they were told, the last few.
-        self._regressions = {0: Regressions(self._names_arm)}
+        self._regressions = {0: self._untold()}
         self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
         start = self._piece(self._place(0, 1, before=None), KnownRows.none(self.identity))
         self._start = [replace(start, start=True)]
@@ -198,9 +198,13 @@ class Cache:
         """Where the start row stands; a tail lies before it, the other rows behind."""
         return self.piece - 1
 
+    def _untold(self) -> Regressions:
+        """Regressions that know of no rows; their trees grow on the CPU, for the reason of `SHORT`."""
+        return Regressions(self._names_arm, few_trees_on="cpu")
+
     def _told(self, size: int, X: Array, y: Array) -> Regressions:
         """What regressions knew after whole pieces that entered long ago."""
-        regressions = Regressions(self._names_arm)
+        regressions = self._untold()
         for end in range(self.piece, size + 1, self.piece):
             rows = slice(end - self.piece, end)
             self._tell(self.show(X[rows])[1], self._views[0].targets(y[rows]), regressions)

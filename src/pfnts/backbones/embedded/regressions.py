@@ -63,6 +63,8 @@ class Regressions:
     ----------
     names_arm
         Which columns are those of arms in one-hot vectors, (B, P) or (1, P); none when left out.
+    few_trees_on
+        Where trees are grown on few rows; where the rows are when left out.
 
     Examples
     --------
@@ -73,12 +75,12 @@ class Regressions:
     (torch.Size([1, 50, 62]), True)
     """
 
-    def __init__(self, names_arm: Tensor | None = None) -> None:
+    def __init__(self, names_arm: Tensor | None = None, *, few_trees_on: str | None = None) -> None:
         self._names_arm = names_arm
         self._lines = RidgeRegression(with_constant, leverage=True)
         self._waves = RidgeRegression(_waves, refits=halvings)
         self._kernels = KernelRegression(self._shares)  # both as one batch: half as many operations
-        self._trees = Trees(halvings)
+        self._trees = Trees(halvings, few_on=few_trees_on)
         self._neighbours = Neighbours()
         self._record = Record()
         self._X, self._y = Rows(), Rows()
