@@ -7,6 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from pfnts.backbones.embedded import trees
+from pfnts.backbones.embedded.histograms import Bins, BinSums
 from pfnts.backbones.embedded.regressions import halvings
 from pfnts.backbones.embedded.trees import (
     BoostedTrees,
@@ -95,6 +96,25 @@ def test_histograms_give_the_trees_of_products(rng: Generator, rows: int, kind: 
         assert torch.equal(cuts, same_cuts)
         assert torch.equal(values, same_values)
         assert torch.equal(columns[cuts.isfinite()], same_columns[cuts.isfinite()])
+
+
+def test_sums_beyond_bins_are_those_of_rows_added_one_by_one(rng: Generator) -> None:
+    batch, grown, rows, features = 2, 3, 40, 2
+    X, cuts = rng.normal(size=(batch, rows, features)), np.sort(rng.normal(size=(batch, 5, features)), 1)
+    weight, whole = rng.poisson(1.0, size=(grown, rows)), rng.integers(-1023, 1024, size=(batch, rows))
+    sums = BinSums(Bins(X, cuts), weight.astype(np.float32), whole.astype(np.float64))
+    leaf, nodes = np.zeros((batch, grown, rows), dtype=np.intp), None
+    for level in range(3):
+        nodes = sums.beyond(leaf, nodes)
+        for b, t, at in np.ndindex(batch, grown, 2**level):
+            there = np.where(leaf[b, t] == at, weight[t], 0)
+            for number, p in np.ndindex(6, features):
+                counted = there * (X[b, :, p] > cuts[b, number - 1, p] if number else 1)
+                assert nodes[:, b, t, at, number, p].tolist() == [counted.sum(), counted @ whole[b]]
+        leaf = 2 * leaf + rng.integers(0, 2, size=leaf.shape)
+    for b, t, at in np.ndindex(batch, grown, 8):
+        there = np.where(leaf[b, t] == at, weight[t], 0)
+        assert sums.of_leaves(leaf, 8)[:, b, t, at].tolist() == [there.sum(), there @ whole[b]]
 
 
 def test_a_jump_at_a_corner_is_found_where_a_line_is_not(rng: Generator) -> None:
