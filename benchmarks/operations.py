@@ -106,7 +106,7 @@ def _tensors(out: Any) -> list[Tensor]:
 def pretend_card(counted: Counted) -> None:
     """Cut work up as for a card, and label it."""
     init = cache.Cache.__init__
-    for limits in (cache.PIECE, cache.SIDE_BY_SIDE):
+    for limits in (cache.PIECE, cache.SIDE_BY_SIDE, neighbours.ENTRIES):
         limits["cpu"] = limits["cuda"]
 
     def cache_init(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -142,7 +142,7 @@ class BoostedTrees:
         leaf = torch.zeros(*self.columns.shape[:2], X.shape[1], dtype=torch.long, device=X.device)
         for level in range(DEPTH):
             node = leaf + (2**level - 1)
-            leaf = 2 * leaf + _right(X, self.columns.gather(2, node), self.thresholds.gather(2, node))
+            leaf = _below(leaf, X, self.columns.gather(2, node), self.thresholds.gather(2, node))
         value = self.values.gather(2, leaf)  # (B, M, q)
         early = value[:, : EARLY * TREES].sum(1)
         return torch.stack([early, early + value[:, EARLY * TREES :].sum(1)], -1)
@@ -196,7 +196,7 @@ def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> 
             cut = questions.thresholds.flatten(1).gather(1, at.flatten(1)).view(at.shape)
             columns.append(at % features)
             cuts.append(cut.masked_fill(best <= 0, torch.inf))
-            leaf = 2 * leaf + _right(X, columns[-1].gather(2, leaf), cuts[-1].gather(2, leaf))
+            leaf = _below(leaf, X, columns[-1].gather(2, leaf), cuts[-1].gather(2, leaf))
         added = share(*_by_leaf(counted, leaf, 2**DEPTH).sum(-1).unbind(1)).double()
         values = in_units(unit[..., None].double() * added).to(y.dtype)
         rounds.append((torch.cat(columns, 2), torch.cat(cuts, 2), values))
@@ -263,10 +263,11 @@ def in_units(values: T) -> T:
     return (values * FINE).round() / FINE
 
 
-def _right(X: Tensor, columns: Tensor, thresholds: Tensor) -> Tensor:
-    """Whether contexts X (B, q, P) lie above thresholds of columns, both (B, M, q), as whole numbers."""
+def _below(leaf: Tensor, X: Tensor, columns: Tensor, thresholds: Tensor) -> Tensor:
+    """Leaves of the next level to which contexts X (B, q, P) come from those they are in, (B, M, q)."""
     each = X[:, None].expand(-1, columns.shape[1], -1, -1)
-    return (each.gather(3, columns[..., None])[..., 0] > thresholds).long()
+    right = each.gather(3, columns[..., None])[..., 0] > thresholds
+    return torch.add(right, leaf, alpha=2)
 
 
 @lru_cache(maxsize=64)
