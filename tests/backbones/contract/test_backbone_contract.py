@@ -223,7 +223,8 @@ def test_queries_do_not_influence_each_other(backbone: Backbone, rng: Generator)
     sequence = backbone.sequence(X, y)
     together = sequence.means(queries, [4, 40])
     alone = np.concatenate([sequence.means(queries[i : i + 1], [4, 40]) for i in range(5)], axis=1)
-    np.testing.assert_allclose(together, alone, atol=CLOSE * y.std())
+    # One query is multiplied by other kernels than five, and TabPFN's layers magnify what these round.
+    np.testing.assert_allclose(together, alone, atol=5 * CLOSE * y.std())
 
 
 def test_levels_come_in_any_order(backbone: Backbone, rng: Generator) -> None:
