@@ -112,7 +112,8 @@ def test_deviation_of_the_mean_is_in_the_units_of_the_targets(
     X, y = rng.standard_normal((32, 3)), 7 + 5 * rng.standard_normal(32)
     for queries in (2, 100):
         said = EmbeddedSequence(network, X, y).predict(rng.standard_normal((queries, 3)), sizes=[3, 32])
-        np.testing.assert_allclose(said.mean_sd, np.full(queries, np.exp(-1) * y.std()), rtol=1e-6)
+        widened = 1 + asking.WIDENED / 32  # from few rows less is known than the network says
+        np.testing.assert_allclose(said.mean_sd, np.full(queries, np.exp(-1) * y.std() * widened), rtol=1e-6)
 
 
 def test_threads_get_the_answers_of_one(small_network: CausalPFN, rng: Generator) -> None:

@@ -35,6 +35,10 @@ TOGETHER = {"cpu": 64, "cuda": 262_144, "mps": 65_536}
 """So many queries at most, unless that makes too many cells."""
 CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
+WIDENED = 6.0
+"""The standard deviation of a mean is larger than the network says by so many parts in the number of rows. After
+3 to 64 rows that a policy chose, the network's own 95 % intervals hold 89 of 100 means of held-out functions
+at contexts of anybody, and widened 95; where rows are drawn at random, 93 and 98."""
 _LARGEST = np.finfo(np.float64).max
 
 
@@ -159,7 +163,8 @@ class _Prefix:
             np.clip(torch.cat(out).double().numpy() * scale + centre, -_LARGEST, _LARGEST)
             for out in zip(*[(part.mean, part.quantiles) for part in parts], strict=True)
         )
-        sd = torch.cat([part.log_sd for part in parts]).double().exp().numpy() * scale
+        widened = scale * (1 + WIDENED / self.size)
+        sd = torch.cat([part.log_sd for part in parts]).double().exp().numpy() * widened
         self.asked.said[self.size] = _Said(mean, quantiles, sd)
 
 
