@@ -36,9 +36,9 @@ TOGETHER = {"cpu": 64, "cuda": 262_144, "mps": 65_536}
 CELLS_AT_ONCE = {"cpu": 32_768, "cuda": 262_144, "mps": 65_536}
 """Cells of queries in one pass: what fits into memory."""
 WIDENED = 6.0
-"""The standard deviation of a mean is larger than the network says by so many parts in the number of rows. After
-3 to 64 rows that a policy chose, the network's own 95 % intervals hold 89 of 100 means of held-out functions
-at contexts of anybody, and widened 95; where rows are drawn at random, 93 and 98."""
+"""The standard deviation of a mean is larger than the network says by so many parts in the number of rows.
+After 3 to 64 rows that a policy chose, the network's own 95 % intervals hold 89 of 100 means of held-out
+functions at contexts of anybody, and widened 95; where rows are drawn at random, 93 and 98."""
 _LARGEST = np.finfo(np.float64).max
 
 
