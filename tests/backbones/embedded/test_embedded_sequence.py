@@ -16,7 +16,7 @@ from pfnts.backbones.embedded import sequence as module
 from pfnts.backbones.embedded.asking import prepare
 from pfnts.backbones.embedded.cache import PIECE, SHORT, SIDE_BY_SIDE, Cache, Piece, tail_ends
 from pfnts.backbones.embedded.cores import Cores
-from pfnts.backbones.embedded.key_values import MANY, attention
+from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
 from pfnts.backbones.embedded.regressions import BASE_PREDICTIONS, Regressions, base_predictions_of
@@ -250,19 +250,6 @@ def test_attention_is_that_of_the_textbook(rng: Generator, shared: int, queries:
     weight = torch.softmax(query @ keys.mT / 2, -1)
     torch.testing.assert_close(attention(query, key, value, mask), weight @ values)
     torch.testing.assert_close(attention(query, key[:, :, :7], value[:, :, :7]), weight @ values)
-
-
-@pytest.mark.parametrize("shared", [1, 2, 8])
-def test_attention_in_two_parts_is_attention(rng: Generator, shared: int) -> None:
-    before = MANY + 3
-    query, key, value = (
-        torch.from_numpy(rng.standard_normal((1, heads, rows, 4)).astype(np.float32))
-        for heads, rows in ((8, 9), (shared, before + 9), (shared, before + 9))
-    )
-    mask = torch.zeros(9, before + 9)
-    mask[:, before:] = torch.full((9, 9), -torch.inf).triu(1)
-    parts = attention(query, key, value, mask, before)
-    torch.testing.assert_close(parts, attention(query, key, value, mask))
 
 
 def test_targets_follow_shift_and_scale(small_network: CausalPFN, rng: Generator) -> None:

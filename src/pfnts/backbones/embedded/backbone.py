@@ -17,6 +17,7 @@ from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Quest
 from pfnts.backbones.devices import check_device
 from pfnts.backbones.embedded.asking import answer, prepare
 from pfnts.backbones.embedded.model import Architecture, CausalPFN
+from pfnts.backbones.embedded.products import for_inference
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
 from pfnts.backbones.embedded.weights import fingerprint
 
@@ -86,7 +87,5 @@ def load_network(weights: Path, device: str, fingerprint: str) -> CausalPFN:  # 
         ) from error
     network = network.to(device).eval().requires_grad_(False)
     if torch.device(device).type == "cpu":
-        for layer in network.modules():
-            if isinstance(layer, torch.nn.Linear):  # as few rows are multiplied by it fastest
-                layer.weight.data = layer.weight.data.T.contiguous().T
+        for_inference(network)
     return network

@@ -10,16 +10,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pfnts.backbones.embedded.rows import Claims
+from pfnts.backbones.embedded.stretches import attention_in_parts, parted
 
 FEW = 4
 """Up to as many queries, plain products read keys and values faster than fused attention does."""
 FEW_ON_A_CARD = 6144
 """The same on a card, over all heads: fused attention goes through the keys once for every 64 queries, one
 key after the other, so that with few queries most of the card has nothing to do."""
-
-MANY = 1024
-"""As many keys that all queries see are attended to apart from those that a mask hides from some: fused
-attention takes a quarter longer with a mask."""
 
 
 @dataclass(eq=False)
@@ -93,9 +90,11 @@ def attention(
     heads, m, w = query.shape[1:]
     served = key.shape[1]
     share = heads // served
+    if m > FEW and query.device.type == "cpu":
+        unmasked = key.shape[2] if mask is None else seen_by_all
+        if first := parted(unmasked, masked=mask is not None):
+            return attention_in_parts(query, key, value, mask, first)
     if mask is not None and m > FEW:  # views: neither keys nor the mask are copied for every head
-        if seen_by_all >= MANY and query.device.type == "cpu":
-            return _in_two_parts(query, key, value, mask, seen_by_all)
         key, value = (x.transpose(0, 1).expand(-1, share, -1, -1) for x in (key, value))
         seen = F.scaled_dot_product_attention(query.reshape(served, share, m, w), key, value, attn_mask=mask)
         return seen.reshape(1, heads, m, w)
@@ -109,16 +108,3 @@ def attention(
             score = score + mask.repeat(share, 1)
         seen = torch.softmax(score, -1) @ value
     return seen.reshape(1, heads, m, w)
-
-
-def _in_two_parts(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, first: int) -> Tensor:
-    """Attention to the ``first`` keys without the mask and to the others with it, weighed by their scores."""
-    heads, m, w = query.shape[1:]
-    served = key.shape[1]
-    grouped = served, heads // served, m
-    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    before, size = fused(query.reshape(1, served, -1, w), key[:, :, :first], value[:, :, :first])
-    key, value = (x[:, :, first:].transpose(0, 1).expand(-1, grouped[1], -1, -1) for x in (key, value))
-    after, other = fused(query.reshape(*grouped, w), key, value, attn_mask=mask[:, first:])
-    share = torch.sigmoid(other.view(grouped) - size.view(grouped))  # sizes are logarithms
-    return torch.lerp(before.reshape(*grouped, w), after, share[..., None]).reshape(1, heads, m, w)

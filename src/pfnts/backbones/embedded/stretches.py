@@ -1,0 +1,82 @@
+"""Attention on a CPU to many keys: in parts, joined by what all keys of a part weigh."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from pfnts.backbones.embedded.products import by_onednn, has_onednn
+
+MANY = 512
+"""As many keys that all queries see are attended to apart from the others, which a mask may hide."""
+STRETCH = 64
+"""By oneDNN in multiples of it, for which it is prepared: others would come once each."""
+AT_ONCE = 4096
+"""Keys at most, whose scores are held."""
+
+
+def parted(keys: int, *, masked: bool) -> int:
+    """How many of the keys that all queries see are better attended to apart; fused attention has the others.
+
+    It takes a quarter longer with a mask, and its products are not by oneDNN.
+    """
+    if keys < MANY:
+        return 0
+    return keys - keys % STRETCH if has_onednn() else keys * masked
+
+
+def attention_in_parts(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, first: int) -> Tensor:
+    """Attention to the ``first`` keys without the mask and to the others with it.
+
+    Shapes are those of `pfnts.backbones.embedded.key_values.attention`.
+    """
+    heads, m, w = query.shape[1:]
+    served = key.shape[1]
+    query = query.reshape(served, -1, w)
+    step = AT_ONCE if has_onednn() else first
+    stretches = zip(*(x[0, :, :first].split(step, 1) for x in (key, value)), strict=True)
+    parts = [_unmasked(query, *stretch) for stretch in stretches]
+    if first < key.shape[2]:
+        among = (1, served, -1, w) if mask is None else (served, heads // served, m, w)
+        key, value = (x[:, :, first:] for x in (key, value))
+        if mask is not None:  # views: nothing is copied for every head
+            key, value = (x.transpose(0, 1).expand(-1, among[1], -1, -1) for x in (key, value))
+            mask = mask[:, first:]
+        seen, size = _fused(query.view(among), key, value, mask)
+        parts.append((seen.reshape(query.shape), size.reshape(query.shape[:2])))
+    seen, size = parts[0]
+    for more, other in parts[1:]:
+        seen = torch.lerp(seen, more, torch.sigmoid(other - size)[..., None])
+        size = torch.logaddexp(size, other)
+    return seen.view(1, heads, m, w)
+
+
+Part = tuple[Tensor, Tensor]
+"""What queries see of some keys (h, q, w), and the logarithm of the keys' weights (h, q)."""
+
+
+def _unmasked(query: Tensor, key: Tensor, value: Tensor) -> Part:
+    """Attention from queries (h, q, w) to keys and values (h, n, w)."""
+    if has_onednn():
+        parts = [_by_products(*head) for head in zip(query, key, value, strict=True)]
+        seen, size = map(torch.stack, zip(*parts, strict=True))
+        return seen, size
+    seen, size = _fused(query[None], key[None], value[None], None)
+    return seen[0], size[0]
+
+
+def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Part:
+    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    return fused(query, key, value, attn_mask=mask)
+
+
+def _by_products(query: Tensor, key: Tensor, value: Tensor) -> Part:
+    """The same of one head, each step as few passes over the scores as there can be."""
+    # Powers of two take a quarter of the time that powers of e take.
+    score = by_onednn(query * (math.log2(math.e) / query.shape[1] ** 0.5), key)
+    largest = score.amax(1, keepdim=True)
+    weight = score.sub_(largest).exp2_()
+    total = weight.sum(1, keepdim=True)
+    return by_onednn(weight, value.T) / total, (largest + total.log2())[:, 0] * math.log(2)
