@@ -13,7 +13,14 @@ from torch.nn import functional as F
 
 from pfnts.backbones.embedded import products
 from pfnts.backbones.embedded.model import CausalPFN
-from pfnts.backbones.embedded.products import InferenceLinear, by_onednn, for_inference, has_onednn
+from pfnts.backbones.embedded.products import (
+    ROWS,
+    InferenceLinear,
+    by_onednn,
+    filled_up,
+    for_inference,
+    has_onednn,
+)
 
 onednn = pytest.mark.skipif(not has_onednn(), reason="no oneDNN that is faster here")
 
@@ -31,6 +38,9 @@ def test_product_is_that_of_pytorch(rng: Generator, rows: int) -> None:
     for same in (weight, packed, weight.T.contiguous().T):
         torch.testing.assert_close(by_onednn(x, same, bias), expected, rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(by_onednn(x, weight), expected - bias, rtol=1e-5, atol=1e-4)
+    full = filled_up(x)
+    assert len(full) % ROWS == 0
+    torch.testing.assert_close(by_onednn(full, packed, bias)[:rows], expected, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("available", [False, pytest.param(True, marks=onednn)])

@@ -120,7 +120,7 @@ def nearest(X: Tensor, rows: Tensor, y: Tensor, *, first: int | None = None) -> 
     if between.dtype == torch.float64:
         # A product of another shape rounds differently: of rows equally far the earlier comes first.
         order = torch.arange(rows.shape[1], dtype=torch.float64, device=X.device) / (4 * rows.shape[1])
-        rank = (between / ROUNDING).round_().add_(order)
+        rank = (between * (1 / ROUNDING)).round_().add_(order)
     at = rank.topk(min(NEAREST, rows.shape[1]), dim=-1, largest=False).indices
     near = between.gather(2, at)
     seen = torch.isfinite(near)

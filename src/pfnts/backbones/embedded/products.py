@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 ENOUGH = 2**21
 """Multiplications from which on a product is worth the longer way to oneDNN."""
-LEAST_ROWS = 16
+ROWS = 16
 """As many rows at least, and filled up to a multiple of it: oneDNN prepares itself for every shape."""
 
 
@@ -29,10 +29,13 @@ def has_onednn() -> bool:
 
 def by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Like ``F.linear`` for x (m, k) and a weight (n, k), which may be packed; without gradients."""
-    rows, missing = len(x), -len(x) % LEAST_ROWS
-    if missing:
-        x = F.pad(x, (0, 0, 0, missing))
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")[:rows]
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+def filled_up(x: Tensor) -> Tensor:
+    """Rows (m, k), and below them so many of zeros that oneDNN need not be prepared for their number."""
+    missing = -len(x) % ROWS
+    return F.pad(x, (0, 0, 0, missing)) if missing else x
 
 
 class InferenceLinear(nn.Linear):
@@ -61,12 +64,14 @@ class InferenceLinear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., in) to (..., out)."""
         rows = x.numel() // self.in_features
-        few = rows < LEAST_ROWS or rows * self.weight.numel() < ENOUGH
+        few = rows < ROWS or rows * self.weight.numel() < ENOUGH
         if few or torch.is_grad_enabled() or not has_onednn():
             return super().forward(x)
         if self._packed is None:
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach(), rows)
-        return by_onednn(x.reshape(rows, -1), self._packed, self.bias).view(*x.shape[:-1], -1)
+        return by_onednn(filled_up(x.reshape(rows, -1)), self._packed, self.bias)[:rows].view(
+            *x.shape[:-1], -1
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy has: it packs weights anew."""

@@ -7,14 +7,15 @@ import math
 import torch
 from torch import Tensor
 
-from pfnts.backbones.embedded.products import by_onednn, has_onednn
+from pfnts.backbones.embedded.products import by_onednn, filled_up, has_onednn
 
 MANY = 512
 """As many keys that all queries see are attended to apart from the others, which a mask may hide."""
-STRETCH = 64
-"""By oneDNN in multiples of it, for which it is prepared: others would come once each."""
-AT_ONCE = 4096
-"""Keys at most, whose scores are held."""
+STRETCH = 256
+"""By oneDNN in multiples of it, for which it is prepared: others would come once each, and the memory that
+scores of ever other sizes leave behind is not used again."""
+AT_ONCE = 2048
+"""Keys at most whose scores are held: with half as many it is slower."""
 
 
 def parted(keys: int, *, masked: bool) -> int:
@@ -74,9 +75,11 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Pa
 
 def _by_products(query: Tensor, key: Tensor, value: Tensor) -> Part:
     """The same of one head, each step as few passes over the scores as there can be."""
+    q, w = query.shape
     # Powers of two take a quarter of the time that powers of e take.
-    score = by_onednn(query * (math.log2(math.e) / query.shape[1] ** 0.5), key)
+    score = by_onednn(filled_up(query * (math.log2(math.e) / w**0.5)), key)
     largest = score.amax(1, keepdim=True)
     weight = score.sub_(largest).exp2_()
     total = weight.sum(1, keepdim=True)
-    return by_onednn(weight, value.T) / total, (largest + total.log2())[:, 0] * math.log(2)
+    size = (largest + total.log2()) * math.log(2)
+    return (by_onednn(weight, value.T) / total)[:q], size[:q, 0]
