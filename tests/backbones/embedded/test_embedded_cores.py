@@ -12,6 +12,7 @@ from numpy.random import Generator
 from pfnts.backbones.embedded.asking import QUERIES_AT_ONCE
 from pfnts.backbones.embedded.cache import SIDE_BY_SIDE
 from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
 
@@ -87,3 +88,23 @@ def test_pieces_side_by_side_equal_one_after_the_other(
     together = EmbeddedSequence(small_network, X, y).means(Q, [300])
     monkeypatch.setitem(SIDE_BY_SIDE, "cpu", 1)
     np.testing.assert_array_equal(EmbeddedSequence(small_network, X, y).means(Q, [300]), together)
+
+
+@pytest.mark.parametrize("keys", [40, 700, 3000])
+@pytest.mark.parametrize(("queries", "masked"), [(1, False), (31, False), (64, False), (64, True)])
+@pytest.mark.parametrize(("heads", "served"), [(8, 2), (28, 7), (4, 1)])
+def test_heads_that_cores_share_see_what_one_core_sees(
+    rng: Generator, keys: int, queries: int, masked: bool, heads: int, served: int
+) -> None:
+    query, key, value = (
+        torch.from_numpy(rng.standard_normal((1, *shape, 32))).float()
+        for shape in ((heads, queries), (served, keys), (served, keys))
+    )
+    first = max(0, keys - queries)
+    mask = torch.full((queries, keys), -torch.inf).triu(first + 1) if masked else None
+    seen = (mask, first) if masked else ()
+    with torch.inference_mode():
+        expected = attention(query, key, value, *seen)
+        for threads in (1, 2, 3):
+            found = attention(query, key, value, *seen, cores=Cores(threads))
+            assert torch.equal(found, expected)

@@ -214,10 +214,10 @@ def test_interrupted_question_leaves_later_answers_alike(
     sequence.means(Q[:1], [150])
     sequence.append(X[150:], y[150:])
 
-    def failing(*arguments: Any) -> torch.Tensor:
+    def failing(*arguments: Any, **options: Any) -> torch.Tensor:
         if next(calls) == fails_at:
             raise KeyboardInterrupt
-        return attention(*arguments)
+        return attention(*arguments, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr("pfnts.backbones.embedded.cache.attention", failing)

@@ -16,7 +16,7 @@ from torch import Tensor
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
 from pfnts.backbones.embedded.cache import Cache
-from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.cores import ONE_CORE, Cores
 from pfnts.backbones.embedded.growth import grow
 from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN, log_position, quantile_levels
@@ -226,7 +226,7 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
     ]
     passes += [[part] for part in alone]
     passes.sort(key=lambda few: -max(part.prefix.size for part in few))  # so that cores end together
-    own = cores if len(passes) == 1 else Cores()
+    own = cores if len(passes) == 1 else ONE_CORE
     outputs = cores.each(lambda few: _pass(few[0].prefix.cache.network, few, own), passes)
     said = {
         part: out
@@ -264,9 +264,11 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
         joined(said),
     )
 
+    alone = cores if len(slices) == 1 else ONE_CORE
+
     def look(i: int) -> Tensor:
         key, value = slices[i].prefix.cache.upto(number, sizes[i])
-        return attention(parts[i], key, value)
+        return attention(parts[i], key, value, cores=alone)
 
     with passing(network, tokens) as running:
         last = len(blocks(network)) - 1

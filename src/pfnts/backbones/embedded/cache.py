@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pfnts.backbones.embedded.columns import ColumnReduction
+from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.key_values import KeyValues, attention
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.normalisation import Normalisation
@@ -335,14 +336,14 @@ class Piece:
         if not self._late(number):
             self.held[number].write(self.place.at, key, value)
 
-    def look(self, number: int, query: Tensor) -> Tensor:
+    def look(self, number: int, query: Tensor, cores: Cores) -> Tensor:
         """Attend from its tokens to the rows that they see at a block."""
         place = self.place
         if self._late(number):
             assert place.columns is not None
-            return attention(query, *self.held[number].view(*place.columns))
+            return attention(query, *self.held[number].view(*place.columns), cores=cores)
         key, value = self.held[number].view(place.begin, place.end)
-        return attention(query, key, value, place.mask, place.at - place.begin)
+        return attention(query, key, value, place.mask, place.at - place.begin, cores=cores)
 
     def _late(self, number: int) -> bool:
         return self.place.columns is not None and number < len(self.network.columns)

@@ -78,6 +78,9 @@ class Cores:
         return [results[i] for i in range(len(pieces))]
 
 
+ONE_CORE = Cores()
+
+
 @lru_cache(maxsize=1)
 def _workers(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001 (a fork has no threads)
     return ThreadPoolExecutor(threads - 1, "pfnts", initializer=torch.set_num_threads, initargs=(1,))

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from pfnts.backbones.embedded.cache import Growth, Piece
-from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.cores import ONE_CORE, Cores
 from pfnts.backbones.embedded.model import CausalPFN, log_position
 from pfnts.backbones.embedded.recorded import passing
 from pfnts.backbones.embedded.rows import joined
@@ -56,12 +56,13 @@ def _pass(network: CausalPFN, stacks: Sequence[Sequence[Piece]], cores: Cores) -
     """Pass data tokens through the network, keeping the keys and values of each block."""
     lengths = [[piece.length for piece in stack] for stack in stacks]
     every, last = range(len(stacks)), len(blocks(network)) - 1
+    alone = cores if len(stacks) == 1 else ONE_CORE
     with ExitStack() as opened:
         passes = [opened.enter_context(passing(network, _tokens(stack))) for stack in stacks]
 
         def see(number: int, i: int) -> Asked:
             queries = asked[i][0].split(lengths[i], 2)
-            seen = [piece.look(number, query) for piece, query in zip(stacks[i], queries, strict=True)]
+            seen = [piece.look(number, query, alone) for piece, query in zip(stacks[i], queries, strict=True)]
             return passes[i].go_on(number, joined(seen, 2))
 
         asked = cores.each(lambda i: passes[i].begin(), every)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pfnts.backbones.embedded.cores import ONE_CORE, Cores
 from pfnts.backbones.embedded.rows import Claims
 from pfnts.backbones.embedded.stretches import attention_in_parts, parted
 
@@ -80,12 +81,18 @@ class KeyValues:
 
 
 def attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, seen_by_all: int = 0
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    seen_by_all: int = 0,
+    *,
+    cores: Cores = ONE_CORE,
 ) -> Tensor:
     """Attend from m tokens (1, H, m, w) to n others; a mask (m, n) is added to the scores.
 
     Keys and values are (1, h, n, w): each serves H / h heads, which are so many more queries. It hides none
-    of the first keys that are ``seen_by_all``.
+    of the first keys that are ``seen_by_all``. Heads may share the ``cores`` where keys are many.
     """
     heads, m, w = query.shape[1:]
     served = key.shape[1]
@@ -93,7 +100,7 @@ def attention(
     if m > FEW and query.device.type == "cpu":
         unmasked = key.shape[2] if mask is None else seen_by_all
         if first := parted(unmasked, masked=mask is not None):
-            return attention_in_parts(query, key, value, mask, first)
+            return attention_in_parts(query, key, value, mask, first, cores)
     if mask is not None and m > FEW:  # views: neither keys nor the mask are copied for every head
         key, value = (x.transpose(0, 1).expand(-1, share, -1, -1) for x in (key, value))
         seen = F.scaled_dot_product_attention(query.reshape(served, share, m, w), key, value, attn_mask=mask)

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.products import by_onednn, filled_up, has_onednn
 
 MANY = 512
@@ -28,7 +29,9 @@ def parted(keys: int, *, masked: bool) -> int:
     return keys - keys % STRETCH if has_onednn() else keys * masked
 
 
-def attention_in_parts(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, first: int) -> Tensor:
+def attention_in_parts(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, first: int, cores: Cores
+) -> Tensor:
     """Attention to the ``first`` keys without the mask and to the others with it.
 
     Shapes are those of `pfnts.backbones.embedded.key_values.attention`.
@@ -36,9 +39,7 @@ def attention_in_parts(query: Tensor, key: Tensor, value: Tensor, mask: Tensor |
     heads, m, w = query.shape[1:]
     served = key.shape[1]
     query = query.reshape(served, -1, w)
-    step = AT_ONCE if has_onednn() else first
-    stretches = zip(*(x[0, :, :first].split(step, 1) for x in (key, value)), strict=True)
-    parts = [_unmasked(query, *stretch) for stretch in stretches]
+    parts = _unmasked(query, key[0, :, :first], value[0, :, :first], cores)
     if first < key.shape[2]:
         among = (1, served, -1, w) if mask is None else (served, heads // served, m, w)
         key, value = (x[:, :, first:] for x in (key, value))
@@ -58,14 +59,16 @@ Part = tuple[Tensor, Tensor]
 """What queries see of some keys (h, q, w), and the logarithm of the keys' weights (h, q)."""
 
 
-def _unmasked(query: Tensor, key: Tensor, value: Tensor) -> Part:
-    """Attention from queries (h, q, w) to keys and values (h, n, w)."""
-    if has_onednn():
-        parts = [_by_products(*head) for head in zip(query, key, value, strict=True)]
-        seen, size = map(torch.stack, zip(*parts, strict=True))
-        return seen, size
-    seen, size = _fused(query[None], key[None], value[None], None)
-    return seen[0], size[0]
+def _unmasked(query: Tensor, key: Tensor, value: Tensor, cores: Cores) -> list[Part]:
+    """Attention from queries (h, q, w) to keys and values (h, n, w), stretch after stretch."""
+    if not has_onednn():
+        seen, size = _fused(query[None], key[None], value[None], None)
+        return [(seen[0], size[0])]
+    stretches = zip(key.split(AT_ONCE, 1), value.split(AT_ONCE, 1), strict=True)
+    heads = [head for stretch in stretches for head in zip(query, *stretch, strict=True)]
+    found = cores.each(lambda head: _by_products(*head), heads)
+    each = [found[i : i + len(query)] for i in range(0, len(found), len(query))]
+    return [(torch.stack([s for s, _ in part]), torch.stack([n for _, n in part])) for part in each]
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Part:
