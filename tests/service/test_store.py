@@ -228,20 +228,6 @@ def test_one_process_leads_and_an_old_leader_is_fenced(database):
     second.close()
 
 
-def test_a_session_cut_off_in_the_middle_frees_the_lock(database):
-    import psycopg
-
-    store = open_store("", database)
-    store.append([created()])
-    from pfnts.service.store.postgres import _OPTIONS, _lock_of
-
-    stopped = psycopg.connect(database, options=_OPTIONS)
-    stopped.execute("SELECT pg_advisory_xact_lock(%s)", (_lock_of("shop"),))
-    assert positions(store.append([decided("1")])) == [1]
-    stopped.close()
-    store.close()
-
-
 def test_threads_that_come_and_go_leave_no_connection_behind(address, store):
     """An export is read by threads that end; a database has a hundred connections to give."""
     store.append([created()])

@@ -198,16 +198,20 @@ class PostgresStore(Store):
 
 def _append(connection: Connection, drafts: Sequence[Draft]) -> list[Record | None]:
     prepared = [(draft, *sql.append_values(draft)) for draft in drafts]
-    # In one order everywhere, so that no two transactions wait for each other; one round trip for all.
+    # In one order everywhere, so that no two transactions wait for each other.
     locks = sorted({_lock_of(draft.experiment) for draft in drafts})
-    with connection.pipeline():
-        for lock in locks:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock,))
-        cursors = [connection.execute(_marked(sql.APPEND), values) for _, values, _ in prepared]
-        rows = [cursor.fetchone() for cursor in cursors]
+    statements = [("SELECT pg_advisory_xact_lock(%s)", (lock,)) for lock in locks]
+    statements += [(_marked(sql.APPEND), values) for _, values, _ in prepared]
+    # One message for all. In a pipeline the server waits for the rest of it without a limit, and with the
+    # lock held, if this process is stopped half-way.
+    with psycopg.ClientCursor(connection) as cursor:
+        cursor.execute("; ".join(cursor.mogrify(*statement) for statement in statements))
+        rows = [cursor.fetchone()]
+        while cursor.nextset():
+            rows.append(cursor.fetchone())
     return [
         None if row is None else sql.appended(draft, int(row[0]), text)
-        for (draft, _, text), row in zip(prepared, rows, strict=True)
+        for (draft, _, text), row in zip(prepared, rows[len(locks) :], strict=True)
     ]
 
 
