@@ -32,6 +32,7 @@ def positions(records):
 def test_positions_count_up_from_nought_in_each_experiment(store):
     assert positions(store.append([created(), created("other"), decided("1"), decided("2")])) == [0, 0, 1, 2]
     assert positions(store.append([decided("1", "other"), decided("3")])) == [1, 3]
+    assert store.append([]) == []
     assert store.experiments() == {"other": 1, "shop": 3}
 
 

@@ -197,6 +197,8 @@ class PostgresStore(Store):
 
 
 def _append(connection: Connection, drafts: Sequence[Draft]) -> list[Record | None]:
+    if not drafts:
+        return []
     prepared = [(draft, *sql.append_values(draft)) for draft in drafts]
     # In one order everywhere, so that no two transactions wait for each other.
     locks = sorted({_lock_of(draft.experiment) for draft in drafts})
