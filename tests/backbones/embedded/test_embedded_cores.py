@@ -2,16 +2,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.random import Generator
+from numpy.typing import NDArray
 
+from pfnts.backbones.embedded import asking
 from pfnts.backbones.embedded.asking import QUERIES_AT_ONCE
-from pfnts.backbones.embedded.cache import SIDE_BY_SIDE
-from pfnts.backbones.embedded.cores import Cores
+from pfnts.backbones.embedded.cache import SIDE_BY_SIDE, Growth
+from pfnts.backbones.embedded.cores import ONE_CORE, Cores
 from pfnts.backbones.embedded.key_values import attention
 from pfnts.backbones.embedded.model import CausalPFN
 from pfnts.backbones.embedded.sequence import EmbeddedSequence
@@ -79,6 +83,41 @@ def test_answers_do_not_depend_on_the_number_of_threads(small_network: CausalPFN
         answers.append(EmbeddedSequence(small_network, X, y).means(Q, [3, 31, 48, 300]))
     torch.set_num_threads(before)
     np.testing.assert_array_equal(answers[0], answers[1])
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_rows_that_enter_beside_a_question_make_no_difference_to_it(
+    small_network: CausalPFN, rng: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, Q = rng.standard_normal((700, 3)), rng.standard_normal(700), rng.standard_normal((70, 3))
+    grow, ask = asking.grow, asking._pass
+    beside: list[str] = []
+
+    def answers(slow: str) -> list[NDArray[np.float64]]:
+        def growing(growths: Iterable[Growth], cores: Cores) -> None:
+            if cores is ONE_CORE:
+                beside.append(slow)
+                time.sleep(0.05 * (slow == "growth"))
+            grow(growths, cores)
+
+        def asked(*arguments: Any) -> list[asking._Output]:
+            time.sleep(0.05 * (slow == "questions"))
+            return ask(*arguments)
+
+        monkeypatch.setattr(asking, "grow", growing)
+        monkeypatch.setattr(asking, "_pass", asked)
+        sequence, said = EmbeddedSequence(small_network, X[:90], y[:90]), []
+        for size in range(90, 700, 45):  # past doublings, after which neighbours are measured anew
+            sequence.append(X[size : size + 45], y[size : size + 45])
+            said.append(sequence.means(Q, [size - size % 64, size]))
+        return said
+
+    expected = answers("neither")
+    for slow in ("growth", "questions"):
+        np.testing.assert_array_equal(answers(slow), expected)
+    assert set(beside) == {"neither", "growth", "questions"}
+    torch.set_num_threads(1)
+    np.testing.assert_array_equal(answers("neither"), expected)
 
 
 def test_pieces_side_by_side_equal_one_after_the_other(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_question
-from pfnts.backbones.embedded.cache import Cache
+from pfnts.backbones.embedded.cache import Cache, Growth
 from pfnts.backbones.embedded.cores import ONE_CORE, Cores
 from pfnts.backbones.embedded.growth import grow
 from pfnts.backbones.embedded.key_values import attention
@@ -60,16 +61,15 @@ def answer(questions: Sequence[Question]) -> list[Prediction]:
         for sequence in largest:
             sequence.begin_question()
         prefixes = [p for asked in checked for p in asked.prefixes()]
-        for number, wave in enumerate(in_waves(prefixes)):
+        current = [sequence for sequence, size in largest.items() if size >= sequence.size / 2]
+        ahead = [growth for sequence in current for growth in sequence.ahead()]
+        for wave in in_waves(prefixes):
             sizes: dict[EmbeddedSequence, list[int]] = {}
             for prefix in wave:
                 sizes.setdefault(prefix.asked.sequence, []).append(prefix.size)
-            growths = [
-                sequence.reach(each, ahead=number == 0 and largest[sequence] >= sequence.size / 2)
-                for sequence, each in sizes.items()
-            ]
-            grow(chain.from_iterable(growths), cores)
-            _ask(wave, cores)
+            grow(chain.from_iterable(sequence.reach(each) for sequence, each in sizes.items()), cores)
+            _ask(wave, cores, ahead)
+            ahead = []
     return [asked.prediction() for asked in checked]
 
 
@@ -186,6 +186,8 @@ class _Slice:
     """(q, P'), as the network sees them; on the CPU"""
     told: Tensor
     """(q, P''), as regressions do"""
+    say: Callable[[Tensor], Tensor]
+    """What regressions say of them."""
 
 
 def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
@@ -199,16 +201,17 @@ def in_waves(prefixes: Iterable[_Prefix]) -> list[list[_Prefix]]:
     return [[p for part in wave for p in part] for wave in zip_longest(*by_cache.values(), fillvalue=[])]
 
 
-def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
-    """Put queries to prefixes whose caches are ready."""
+def _ask(prefixes: list[_Prefix], cores: Cores, ahead: Sequence[Growth] = ()) -> None:
+    """Put queries to prefixes whose caches are ready, while others grow that later questions will need."""
     cut: dict[_Prefix, list[_Slice]] = {}
     for prefix in prefixes:
         (shown, told), kind = prefix.cache.show(prefix.asked.x), prefix.cache.kind
+        say = prefix.cache.base_predictions(prefix.size)
         at_once = max(1, min(QUERIES_AT_ONCE[kind], CELLS_AT_ONCE[kind] // shown.shape[1]))
         # How many cores there are must not matter here: another cut rounds differently.
         count = math.ceil(len(shown) / at_once)
         cut[prefix] = [
-            _Slice(prefix, *part)
+            _Slice(prefix, *part, say)
             for part in zip(shown.tensor_split(count), told.tensor_split(count), strict=True)
         ]
     alone: list[_Slice] = []
@@ -226,8 +229,15 @@ def _ask(prefixes: list[_Prefix], cores: Cores) -> None:
     ]
     passes += [[part] for part in alone]
     passes.sort(key=lambda few: -max(part.prefix.size for part in few))  # so that cores end together
-    own = cores if len(passes) == 1 else ONE_CORE
-    outputs = cores.each(lambda few: _pass(few[0].prefix.cache.network, few, own), passes)
+    own = cores if len(passes) == 1 and not ahead else ONE_CORE
+
+    def grow_ahead() -> list[_Output]:
+        grow(ahead, ONE_CORE)
+        return []
+
+    jobs: list[Callable[[], list[_Output]]] = [grow_ahead] if ahead else []
+    jobs += [partial(_pass, few[0].prefix.cache.network, few, own) for few in passes]
+    outputs = cores.each(lambda job: job(), jobs)[-len(passes) :]
     said = {
         part: out
         for few, outs in zip(passes, outputs, strict=True)
@@ -256,7 +266,7 @@ def _pass(network: CausalPFN, slices: list[_Slice], cores: Cores) -> list[_Outpu
     sizes = [part.prefix.size for part in slices]
     longest = sorted(range(len(slices)), key=lambda i: -sizes[i])  # first, so that cores end together
     device = network.cells.missing.device
-    said = [part.prefix.cache.base_predictions(part.told, part.prefix.size).to(device) for part in slices]
+    said = [part.say(part.told).to(device) for part in slices]
     tokens = Tokens(
         joined([part.shown[None] for part in slices]).to(device),
         slices[0].prefix.cache.identity,  # caches with as many columns have the same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -119,19 +119,27 @@ class Cache:
         shown = self._views[0].contexts(X)
         return shown, shown if len(self._views) == 1 else self._views[-1].contexts(X)
 
-    def reach(self, sizes: Sequence[int], X: Array, y: Array, *, ahead: int = 0) -> Growth:
+    def reach(self, sizes: Sequence[int], X: Array, y: Array) -> Growth:
         """Make ready to answer after each of ``sizes`` rows of the history X (n, P), y (n,), all `together`.
 
-        Whole pieces among its first ``ahead`` rows enter as well. Few rows take one pass.
+        Few rows take one pass.
         """
         tail = [size for size in sizes if size % self.piece]
-        start = max(sizes, default=0) // self.piece * self.piece
-        whole, wanted = max(start, ahead - ahead % self.piece), not all(map(self.holds, tail))
-        while self.rows < whole or wanted:
-            upto = max(self.rows, min(whole, self.rows + self._at_once))
-            now = wanted and upto >= start
-            yield from self._enter(upto, X, y, tail=tail if now else ())
-            wanted = wanted and not now
+        start = max(sizes) // self.piece * self.piece
+        while self.rows < start - self._at_once:
+            yield from self._enter(self.rows + self._at_once, X, y, tail=())
+        if self.rows < start or not all(map(self.holds, tail)):
+            yield from self._enter(max(self.rows, start), X, y, tail=tail)
+
+    def enter(self, rows: int, X: Array, y: Array) -> Growth:
+        """Let the whole pieces among the first ``rows`` of the history enter, ahead of questions."""
+        while self.lacks(rows):
+            whole = rows - rows % self.piece
+            yield from self._enter(min(whole, self.rows + self._at_once), X, y, tail=())
+
+    def lacks(self, rows: int) -> bool:
+        """Whether a whole piece among the first ``rows`` has not entered."""
+        return self.rows + self.piece <= rows
 
     def holds(self, size: int) -> bool:
         """Whether it can answer after ``size`` rows as it is."""
@@ -182,10 +190,13 @@ class Cache:
         self._regressions = dict(sorted(told.items())[-KEPT:])
         self._tail += known[1:]
 
-    def base_predictions(self, shown: Tensor, size: int) -> Tensor:
-        """What regressions on the first ``size`` rows say about contexts (q, P), (1, q, base predictions)."""
+    def base_predictions(self, size: int) -> Callable[[Tensor], Tensor]:
+        """Say what regressions on the first ``size`` rows do about contexts (q, P), (1, q, base predictions).
+
+        It stays the same to the last bit, whatever enters meanwhile.
+        """
         known = self._regressions[self.rows] if size % self.piece == 0 else dict(self._tail)[size]
-        return known.base_predictions(self._exact(shown), [size]).float()
+        return lambda shown: known.base_predictions(self._exact(shown), [size]).float()
 
     def upto(self, block: int, size: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the start row and the first ``size`` rows at a block, by its number."""

@@ -114,30 +114,28 @@ class EmbeddedSequence(PredictiveSequence):
             del self._used[old]
             self._caches.pop(old, None)
 
-    def reach(self, sizes: Sequence[int], *, ahead: bool) -> list[Growth]:
-        """Make ready to answer after each of ``sizes`` rows, for whose tails there is room together.
-
-        To work ``ahead`` is to do a share of what later questions will need: one piece of the rows that wait,
-        and as much of the next cache as rows have come on the way to it.
-        """
+    def reach(self, sizes: Sequence[int]) -> list[Growth]:
+        """Make ready to answer after each of ``sizes`` rows, for whose tails there is room together."""
         wanted: dict[int, list[int]] = {}
         for size in sizes:
             wanted.setdefault(basis_of(size), []).append(size)
-        due = {}
-        if ahead:
-            cache = self._caches.get(basis_of(self._size))
-            due = self._due(0 if cache is None else cache.rows + cache.piece)
-        return [
-            self._made(basis).reach(wanted.get(basis, ()), self._X, self._y, ahead=due.get(basis, 0))
-            for basis in {**wanted, **due}
-        ]
+        return [self._made(basis).reach(each, self._X, self._y) for basis, each in wanted.items()]
+
+    def ahead(self) -> list[Growth]:
+        """A share of what later questions will need, where it is due.
+
+        One piece of the rows that wait, and as much of the next cache as rows have come on the way to it.
+        """
+        cache = self._caches.get(basis_of(self._size))
+        return self._growths(self._due(0 if cache is None else cache.rows + cache.piece))
 
     def enter(self) -> list[Growth]:
         """Let all rows that wait enter, and what is due of the next cache."""
-        return [
-            self._made(basis).reach((), self._X, self._y, ahead=rows)
-            for basis, rows in self._due(self._size).items()
-        ]
+        return self._growths(self._due(self._size))
+
+    def _growths(self, due: dict[int, int]) -> list[Growth]:
+        caches = [(self._made(basis), rows) for basis, rows in due.items()]
+        return [cache.enter(rows, self._X, self._y) for cache, rows in caches if cache.lacks(rows)]
 
     def _due(self, rows: int) -> dict[int, int]:
         """Rows that are due in the cache of all rows, ``rows`` at most, and in the next, by their basis."""
