@@ -35,6 +35,7 @@ from pfnts.backbones.embedded import (
     regressions,
     trees,
 )
+from pfnts.backbones.embedded.cores import Cores
 from pfnts.backbones.embedded.segments import Pass
 from pfnts.experiments import PolicySpec, plan, run
 
@@ -81,7 +82,12 @@ class Counted(TorchDispatchMode):
 
     def label(self, owner: Any, name: str, label: str, on: Callable[..., str] | None = None) -> None:
         """Count what a method begins under a label; ``on`` tells from its arguments where it computes."""
-        method = getattr(owner, name)
+        setattr(owner, name, self.counting(getattr(owner, name), label, on))
+
+    def counting(
+        self, method: Callable[..., Any], label: str, on: Callable[..., str] | None
+    ) -> Callable[..., Any]:
+        """The method, what it begins being counted."""
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             before = self.on
@@ -96,7 +102,7 @@ class Counted(TorchDispatchMode):
                 self._labels.pop()
                 self.on = before
 
-        setattr(owner, name, counted)
+        return counted
 
 
 def _tensors(out: Any) -> list[Tensor]:
@@ -116,7 +122,13 @@ def pretend_card(counted: Counted) -> None:
     plain = key_values.attention
 
     def attention(
-        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, seen_by_all: int = 0
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        seen_by_all: int = 0,
+        *,
+        cores: Cores,
     ) -> Tensor:
         if (
             counted.on == "cuda"
@@ -127,7 +139,7 @@ def pretend_card(counted: Counted) -> None:
             share = query.shape[1] // key.shape[1]
             score = query.reshape(1, key.shape[1], share * query.shape[2], -1) @ key.mT
             return (torch.softmax(score, -1) @ value).reshape(query.shape)
-        return plain(query, key, value, mask, 0 if counted.on == "cuda" else seen_by_all)
+        return plain(query, key, value, mask, 0 if counted.on == "cuda" else seen_by_all, cores=cores)
 
     histograms = trees.by_histograms
 
@@ -144,7 +156,7 @@ def pretend_card(counted: Counted) -> None:
 
     asking.passing = growth.passing = passing  # type: ignore[attr-defined]
     cache.Cache.__init__ = cache_init  # type: ignore[method-assign]
-    asking.attention = growth.attention = attention  # type: ignore[attr-defined]
+    asking.attention = cache.attention = attention  # type: ignore[attr-defined]
     trees.by_histograms = grow
 
 
@@ -162,7 +174,12 @@ def label_phases(counted: Counted) -> None:
     counted.label(cache.Cache, "__init__", "new cache", lambda *_: "cpu")
     counted.label(cache.Cache, "_known", "rows", lambda self, *_: self.kind)
     counted.label(cache.Cache, "_tell", "base predictions", regress_on)
-    counted.label(cache.Cache, "base_predictions", "base predictions", regress_on)
+    base_predictions = cache.Cache.base_predictions
+
+    def counted_predictions(self: Any, size: int) -> Callable[[Tensor], Tensor]:
+        return counted.counting(base_predictions(self, size), "base predictions", lambda _: regress_on(self))
+
+    cache.Cache.base_predictions = counted_predictions  # type: ignore[method-assign]
     counted.label(growth, "_pass", "rows", lambda _, stacks, *__: stacks[0][0].kind)
     counted.label(asking, "_pass", "queries", lambda _, slices, *__: slices[0].prefix.cache.kind)
     counted.label(regressions.RidgeRegression, "extend", "ridge fits")
