@@ -1,6 +1,6 @@
 """How often 95 % intervals hold an arm's mean reward, by how often the policy had pulled that arm.
 
-    python benchmarks/coverage_in_use.py [--seeds 2] [--rounds 40 120 400 1200]
+    python benchmarks/coverage_in_use.py [--seeds 3] [--rounds 40 120 400 1200]
 
 PFN-TS with its defaults plays the families of ``benchmarks/exploration.py``, with seeds of their own. After
 so many rounds every arm is asked about at contexts that are yet to come, whoever they would be given to.
@@ -66,7 +66,7 @@ def ask(family: str, seed: int, rounds: int) -> Iterator[Asked]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rounds", type=int, nargs="+", default=[40, 120, 400, 1200])
     parser.add_argument("--out", help="a file for a line of each arm")
     chosen = parser.parse_args()
