@@ -53,8 +53,8 @@ from operations import Counted, label_phases
 from torch.profiler import ProfilerActivity, profile
 
 from pfnts import environments
-from pfnts.backbones.embedded import cache, recorded
-from pfnts.backbones.embedded.backbone import EmbeddedBackbone
+from pfnts.backbones.network.backbone import EmbeddedBackbone
+from pfnts.backbones.network.inference import cache, recorded
 from pfnts.environments.openml import SCENARIOS as OPENML
 from pfnts.experiments import Job, LocalEngine, PolicySpec, RunSpec, RunStore, plan, prepare, run, run_all
 from pfnts.reproduction.published import SYNTHETIC

@@ -23,20 +23,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pfnts.arms import models
-from pfnts.backbones.embedded import (
-    asking,
-    cache,
-    growth,
-    kernels,
-    key_values,
-    neighbours,
-    record,
-    recorded,
-    regressions,
-    trees,
-)
-from pfnts.backbones.embedded.cores import Cores
-from pfnts.backbones.embedded.segments import Pass
+from pfnts.backbones.network.features import kernels, neighbours, regressions, trees
+from pfnts.backbones.network.features import track_record as record
+from pfnts.backbones.network.inference import asking, cache, growth, key_values, recorded
+from pfnts.backbones.network.inference.cores import Cores
+from pfnts.backbones.network.inference.segments import Pass
 from pfnts.experiments import PolicySpec, plan, run
 
 T = TypeVar("T")

@@ -11,7 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pfnts import backbones
-from pfnts.backbones.embedded import EmbeddedBackbone, pretraining, steps
+from pfnts.backbones.network import EmbeddedBackbone
+from pfnts.backbones.network.training import steps
+from pfnts.backbones.network.training import train as pretraining
 from pfnts.cli import app
 
 QUICK = ["--tiny", "--seconds", "30", "--report-every", "2"]

@@ -11,8 +11,8 @@ from pfnts import PFNTS
 from pfnts.arms import Threshold
 from pfnts.backbones import LinearBackbone
 from pfnts.backbones.base import Prediction, Question
-from pfnts.backbones.embedded import EmbeddedBackbone
-from pfnts.backbones.embedded.cache import Cache
+from pfnts.backbones.network import EmbeddedBackbone
+from pfnts.backbones.network.inference.cache import Cache
 from pfnts.environments import Environment, make
 from pfnts.policies import Decision, Memory
 from pfnts.policies.options import gathered

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from pfnts import PFNTS
-from pfnts.backbones.embedded import EmbeddedBackbone
+from pfnts.backbones.network import EmbeddedBackbone
 from pfnts.events import Observed
 from pfnts.service.decisions import decide
 from pfnts.service.errors import Busy

@@ -10,7 +10,7 @@ from pfnts.dotted import find, is_dotted
 
 # Modules are imported when asked for, because a backbone may need an extra or read its weights.
 _KNOWN = {
-    "embedded": ("pfnts.backbones.embedded", "EmbeddedBackbone"),
+    "embedded": ("pfnts.backbones.network", "EmbeddedBackbone"),
     "linear": ("pfnts.backbones.linear", "LinearBackbone"),
     "tabicl": ("pfnts.backbones.tabicl", "TabICLBackbone"),
     "tabpfn": ("pfnts.backbones.tabpfn", "TabPFNBackbone"),

@@ -23,9 +23,9 @@ from pfnts.files import write_file
 
 if TYPE_CHECKING:
     # At run time the network is imported by the command itself: it brings PyTorch, which takes seconds.
-    from pfnts.backbones.embedded.checkpoints import Progress
-    from pfnts.backbones.embedded.model import Architecture
-    from pfnts.backbones.embedded.recipe import Recipe
+    from pfnts.backbones.network.network import Architecture
+    from pfnts.backbones.network.training.checkpoints import Progress
+    from pfnts.backbones.network.training.recipe import Recipe
 
 
 def pretrain(
@@ -63,8 +63,8 @@ def pretrain(
     `pfnts evaluate-backbone embedded --weights` or `EmbeddedBackbone(weights=...)`, and OUT/log.csv the loss,
     the learning rate, the held-out R2 and the coverage of 95 % intervals for the mean at each checkpoint.
     """
-    from pfnts.backbones.embedded.pretraining import pretrain as train
-    from pfnts.backbones.embedded.weights import export_weights
+    from pfnts.backbones.network.training.train import pretrain as train
+    from pfnts.backbones.network.weights import export_weights
     from pfnts.experiments.training_scores import SIZES, training_scores
 
     check_device(device)
@@ -118,8 +118,8 @@ def pretrain(
 
 def settings(*, layers: int | None, tiny: bool) -> tuple[Recipe, Architecture]:
     """What to train and how, but for what the other options say."""
-    from pfnts.backbones.embedded.model import Architecture
-    from pfnts.backbones.embedded.recipe import Recipe
+    from pfnts.backbones.network.network import Architecture
+    from pfnts.backbones.network.training.recipe import Recipe
 
     if not tiny:
         return Recipe(), Architecture(layers=layers or Architecture().layers)
@@ -141,7 +141,7 @@ def settings(*, layers: int | None, tiny: bool) -> tuple[Recipe, Architecture]:
 
 def so_far(out: Path, architecture: Architecture) -> Progress:
     """Steps, seconds and log of the last checkpoint, which must be of the same network."""
-    from pfnts.backbones.embedded.checkpoints import Progress
+    from pfnts.backbones.network.training.checkpoints import Progress
 
     path = out / "progress.json"
     if not path.exists():

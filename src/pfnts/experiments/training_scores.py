@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pfnts.backbones.embedded.after import predict_after
-from pfnts.backbones.embedded.model import CausalPFN
-from pfnts.backbones.embedded.sequence import basis_of
+from pfnts.backbones.network.inference.sequence import basis_of
+from pfnts.backbones.network.network import CausalPFN
+from pfnts.backbones.network.training.after import predict_after
 from pfnts.experiments.heldout import FUNCTIONS
 
 SCORED = ("friedman1-5", "friedman1-20", "linear-10", "steps-10", "binary-5", "binary-rare-5")

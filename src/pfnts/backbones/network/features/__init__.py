@@ -1,0 +1,1 @@
+"""Simple predictions and notes that the network receives with every row."""

@@ -1,0 +1,1 @@
+"""Serving the network: histories with cached keys and values."""

@@ -1,0 +1,1 @@
+"""Synthetic tables that the network is trained on."""
