@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from pfnts.backbones.network.prior import tables as prior
 from pfnts.backbones.network.prior.device_rng import DeviceRng
+from pfnts.backbones.network.prior.mixture import Mixture
 
 
 @pytest.mark.parametrize("features", [1, 2, 5, 40])
@@ -91,9 +94,9 @@ def test_only_some_cells_of_some_tables_are_hidden() -> None:
 
 def test_tables_in_which_the_context_does_not_matter_occur() -> None:
     flat = []
-    for seed in range(6):
-        rng = DeviceRng(seed)
-        _, _, reward, _ = prior.draw_rarities(16, 64, 5, asked=16, rng=rng, trend=0.35, noise=False)
+    for seed in range(30):
+        options = {"rng": DeviceRng(seed), "mixture": Mixture(), "trend": 0.35}
+        _, _, reward, _ = prior.draw_rarities(4, 64, 5, asked=16, noise=False, **options)  # type: ignore[arg-type]
         flat += (reward.mean.amax(1) - reward.mean.amin(1) == 0).tolist()
     assert 0.1 < sum(flat) / len(flat) < 0.9
 
@@ -101,8 +104,51 @@ def test_tables_in_which_the_context_does_not_matter_occur() -> None:
 def test_rows_around_a_level_have_the_levels_of_their_arms_as_means() -> None:
     for seed in range(4):
         shown, level, reward, _ = prior.draw_rarities(
-            8, 64, 5, asked=16, rng=DeviceRng(seed), trend=0.35, noise=True
+            8, 64, 5, asked=16, rng=DeviceRng(seed), mixture=Mixture(), trend=0.35, noise=True
         )
         assert torch.equal(reward.mean, level)
         assert all(len(row.unique()) <= 4 for row in level)
         assert shown.shape == (8, 64, 5)
+
+
+def only(kind: str) -> Mixture:
+    """A prior of one kind of table."""
+    kinds = ("functions", "classes", "rare", "level", "dense", "faint")
+    return Mixture(**{each: float(each == kind) for each in kinds})  # type: ignore[arg-type]
+
+
+def linear_r2(X: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Share of the variance of y (B, n) that least squares on X (B, n, P) explains."""
+    Z = torch.cat([X, torch.ones_like(X[..., :1])], -1).double()
+    fitted = (Z @ torch.linalg.lstsq(Z, y.double()[..., None], driver="gelsd").solution)[..., 0]
+    return 1 - (y - fitted).var(1) / y.double().var(1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_dense_tables_are_linear_with_about_as_much_noise_as_signal(seed: int) -> None:
+    mixture = replace(only("dense"), chosen=0.0)
+    tables = prior.draw_tables(64, 200, 2, asked=8, rng=DeviceRng(seed), mixture=mixture, groups=32)
+    plain = ~torch.isnan(tables.X).flatten(1).any(1)
+    r2 = linear_r2(tables.X[plain], tables.mean[plain])
+    assert (r2 > 0.99).float().mean() > 0.6  # the others have codes or far values among their contexts
+    ratio = (tables.y - tables.mean).std(1) / tables.mean.std(1)
+    assert 0.25 < ratio.min()
+    assert ratio.max() < 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_faint_tables_explain_little_of_the_variance(seed: int) -> None:
+    mixture = replace(only("faint"), chosen=0.0)
+    tables = prior.draw_tables(64, 500, 4, asked=8, rng=DeviceRng(seed), mixture=mixture, groups=32)
+    share = tables.mean.var(1) / tables.y.var(1).clamp(min=1e-9)
+    assert share.median() < 0.1
+    assert share.max() < 0.35
+    assert (share > 0.005).float().mean() > 0.7
+
+
+def test_share_of_rare_rewards_without_any_dependence_on_the_context() -> None:
+    for flat in (0.0, 1.0):
+        mixture = replace(only("rare"), flat=flat, chosen=0.0)
+        tables = prior.draw_tables(64, 40, 1, asked=8, rng=DeviceRng(1), mixture=mixture, groups=32)
+        constant = tables.mean.amax(1) - tables.mean.amin(1) < 1e-9
+        assert bool(constant.all()) == bool(flat)

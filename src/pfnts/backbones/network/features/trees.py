@@ -55,6 +55,9 @@ FEW_CELLS = 2**15
 """Rows times columns: on one core trees of so many grow in 15 to 25 ms, on a card by 1,400 operations, each
 of which takes some 10 us to begin."""
 
+LARGE = 2**24
+"""Number of sums over rows from which on a card passes over them are fused."""
+
 T = TypeVar("T", Tensor, NDArray[np.floating[Any]])
 
 
@@ -191,8 +194,8 @@ def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> 
         for level in range(DEPTH):
             each = _by_leaf(counted, leaf, 2**level)  # (B, 2, T, L, n)
             right = (each.flatten(1, 3) @ above).view(batch, 2, TREES, 2**level, -1)
-            gain = gains(*right.unbind(1), *each.sum(-1)[..., None].unbind(1))
-            best, at = (gain * questions.favour[:, None, None]).max(-1)  # (B, T, L)
+            choose = fused_best_questions() if right.is_cuda and right.numel() > LARGE else best_questions
+            best, at = choose(right, each.sum(-1), questions.favour)  # (B, T, L)
             cut = questions.thresholds.flatten(1).gather(1, at.flatten(1)).view(at.shape)
             columns.append(at % features)
             cuts.append(cut.masked_fill(best <= 0, torch.inf))
@@ -202,6 +205,22 @@ def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> 
         rounds.append((torch.cat(columns, 2), torch.cat(cuts, 2), values))
         residual = residual - values.gather(2, leaf).sum(1)
     return rounds
+
+
+def best_questions(right: Tensor, total: Tensor, favour: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the best gain of each node (B, T, L) and the question that has it.
+
+    ``right`` (B, 2, T, L, E P) and ``total`` (B, 2, T, L) are count and sum of the rows that go right, and of all.
+    """
+    gain = gains(*right.unbind(1), *total[..., None].unbind(1))
+    best, at = (gain * favour[:, None, None]).max(-1)
+    return best, at
+
+
+@lru_cache(maxsize=1)
+def fused_best_questions() -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return the same as one kernel: a dozen passes over the sums of all questions become one."""
+    return torch.compile(best_questions, dynamic=True)
 
 
 def by_histograms(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> Grown:
