@@ -3,6 +3,7 @@
 from pfnts.posterior.base import GaussianPosterior, Posterior, StudentPosterior, stack
 from pfnts.posterior.bounded import BoundedPosterior
 from pfnts.posterior.estimator import Answer, AnyPosterior, Asks, Estimator, NetworkPosterior, Predictive
+from pfnts.posterior.mixture import MixturePosterior
 from pfnts.posterior.registry import described, load
 from pfnts.posterior.rewards import RewardDistribution
 from pfnts.posterior.subclt import PredictiveCLT, ShrunkSubCLT, SubCLT, prefix_grid
@@ -14,6 +15,7 @@ __all__ = [
     "BoundedPosterior",
     "Estimator",
     "GaussianPosterior",
+    "MixturePosterior",
     "NetworkPosterior",
     "Posterior",
     "Predictive",

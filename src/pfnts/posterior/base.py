@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import shorten
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -171,7 +172,7 @@ class Posterior(ABC):
         return total
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class GaussianPosterior(Posterior):
     """Normal distribution of mean rewards.
 
@@ -218,10 +219,20 @@ class GaussianPosterior(Posterior):
         half = scipy.special.ndtri(0.5 + check_level(level) / 2) * np.sqrt(self.variance)
         return self.mean - half, self.mean + half
 
+    def cdf(self, values: ArrayLike) -> Array:
+        """Return the probability that each mean reward is at most ``values``."""
+        gap, scale = np.asarray(values) - self.mean, np.sqrt(self.variance)
+        steps = np.where(gap < 0, -np.inf, np.inf)
+        z = np.divide(gap, scale, out=steps, where=scale > 0)
+        return np.asarray(scipy.special.ndtr(z))
+
     def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
         """Return the probability, for each entry of the last axis, of being the largest of its row."""
         directions = self.directions if self.coupled else None
         return best_arm_probabilities(self.mean, self.variance, eligible=eligible, directions=directions)
+
+    def __repr__(self) -> str:
+        return summary(self)
 
     def student(self, dof: ArrayLike) -> StudentPosterior:
         """Return the same location, scale and directions with Student tails of ``dof`` degrees of freedom."""
@@ -388,6 +399,30 @@ def check_level(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level must be strictly between 0 and 1, got {level}")
     return level
+
+
+def summary(posterior: Any, **more: Array) -> str:
+    """Describe a posterior in three lines: its kind and shape, means, and standard deviations.
+
+    Examples
+    --------
+    >>> GaussianPosterior(mean=[[0.0, 1.0]], variance=[[1.0, 4.0]], size=10)
+    GaussianPosterior of shape (1, 2)
+      mean [[0. 1.]]
+      sd   [[1. 2.]]
+    """
+    mean = posterior.mean
+    first = ", ".join(
+        [f"{type(posterior).__name__} of shape {mean.shape}"]
+        + [f"{name} {_short(values)}" for name, values in more.items()]
+    )
+    return f"{first}\n  mean {_short(mean)}\n  sd   {_short(np.sqrt(posterior.variance))}"
+
+
+def _short(array: Array) -> str:
+    """Write an array in one line of at most some ninety characters, with four digits."""
+    text = np.array2string(array, precision=4, threshold=12, edgeitems=2, max_line_width=10_000)
+    return shorten(" ".join(text.split()), 90, placeholder=" ...")
 
 
 def _broadcast(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

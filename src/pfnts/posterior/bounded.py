@@ -11,7 +11,7 @@ import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.posterior.base import Array, check_level
+from pfnts.posterior.base import Array, check_level, summary
 from pfnts.posterior.best_arm import check_eligible
 
 _KNOTS = np.array([-8.0, -5.0, -2.5, 0.0, 2.5, 5.0, 8.0])
@@ -25,7 +25,7 @@ _CHUNK = 1 << 19
 _HALVINGS = 60
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BoundedPosterior:
     """Mean rewards between two bounds: what a model says, or something that it does not know.
 
@@ -96,6 +96,10 @@ class BoundedPosterior:
         centre = self.mean
         return self._expected(lambda part: part.variance + (part.mean - centre) ** 2)
 
+    def cdf(self, values: ArrayLike) -> Array:
+        """Return the probability that each mean reward is at most ``values``."""
+        return self._expected(lambda part: part.below(np.asarray(values)))
+
     def draw(self, uniforms: Array) -> Array:
         """Draw the mean rewards at each context from ``uniforms`` (..., n) in [0, 1): the first K of them."""
         uniforms = uniforms[..., : self.location.shape[-1]]
@@ -160,6 +164,9 @@ class BoundedPosterior:
         index = index if isinstance(index, tuple) else (index,)
         return self._each(lambda array: array[*index, :])
 
+    def __repr__(self) -> str:
+        return summary(self)
+
     def _each(self, change: Callable[[Any], Any]) -> BoundedPosterior:
         names = ("location", "scale", "low", "high", "size", "tail", "outlier", "outlier_weight")
         return replace(self, **{name: change(getattr(self, name)) for name in names})
@@ -185,7 +192,7 @@ class BoundedPosterior:
         low, high = self.low, self.high
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            beyond = self._expected(lambda part, u=middle: part.below(u)) > level  # type: ignore[misc]
+            beyond = self.cdf(middle) > level
             low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
         return np.asarray((low + high) / 2)
 
@@ -307,7 +314,7 @@ def _largest(posterior: BoundedPosterior, eligible: NDArray[np.bool_]) -> Array:
     u = ((cuts[:, :-1] + cuts[:, 1:])[..., None] / 2 + lengths * _NODES).reshape(n, -1, 1)
     weights = (lengths * _WEIGHTS).reshape(n, -1)
     at = posterior._each(lambda array: array[:, None, :])
-    below = np.where(eligible[:, None, :], at._expected(lambda part: part.below(u)), 1.0)
+    below = np.where(eligible[:, None, :], at.cdf(u), 1.0)
     density = np.where(eligible[:, None, :], at._expected(lambda part: part.density(u)), 0.0)
     first = np.ones((*below.shape[:2], 1))
     before = np.cumprod(np.concatenate([first, below[..., :-1]], axis=-1), axis=-1)

@@ -11,9 +11,12 @@ import scipy
 
 from pfnts.posterior.base import Array, GaussianPosterior, StudentPosterior, stack
 from pfnts.posterior.bounded import BoundedPosterior
+from pfnts.posterior.mixture import MixturePosterior
 from pfnts.posterior.rewards import RewardDistribution, stack_rewards
 
-AnyPosterior: TypeAlias = GaussianPosterior | StudentPosterior | RewardDistribution | BoundedPosterior
+AnyPosterior: TypeAlias = (
+    GaussianPosterior | StudentPosterior | RewardDistribution | BoundedPosterior | MixturePosterior
+)
 
 _LEVELS = tuple((np.arange(200) + 0.5) / 200)
 # Degrees of freedom at which a Student is a Gaussian for every purpose: a stand-in among Student columns.

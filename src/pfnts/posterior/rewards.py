@@ -10,13 +10,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.posterior.base import Array, check_level
+from pfnts.posterior.base import Array, check_level, summary
 from pfnts.posterior.best_arm import check_eligible
 
 _MOST_NODES = 16
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RewardDistribution:
     """Equally likely rewards of each arm at each context; draws of arms are independent.
 
@@ -92,6 +92,9 @@ class RewardDistribution:
         """Cut out contexts: ``index`` applies to the leading axes, never to the arms."""
         index = index if isinstance(index, tuple) else (index,)
         return RewardDistribution(self.points[:, *index, :], self.size[*index, :])
+
+    def __repr__(self) -> str:
+        return summary(self)
 
 
 def stack_rewards(columns: Sequence[RewardDistribution]) -> RewardDistribution:
