@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy
@@ -12,9 +12,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from pfnts.posterior.base import Array, check_level, summary
-from pfnts.posterior.best_arm import check_eligible
+from pfnts.posterior.best_arm import KNOTS, check_eligible, normal_density
 
-_KNOTS = np.array([-8.0, -5.0, -2.5, 0.0, 2.5, 5.0, 8.0])
 _STEPS = np.arange(9) / 8
 _NODES, _WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(8))
 _LEAST_SCALE = 1e-9
@@ -59,7 +58,6 @@ class BoundedPosterior:
     """Reward that may stand for the mean, (..., K)."""
     outlier_weight: Array = 0.0  # type: ignore[assignment]
     """Probability that it does, (..., K)."""
-    coupled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         shape = np.shape(self.location)
@@ -218,18 +216,20 @@ class _Normal:
     @property
     def mean(self) -> Array:
         begin, end = self._ends
-        return np.asarray(self.location + self.scale * (_density(begin) - _density(end)) / self._mass)
+        return np.asarray(
+            self.location + self.scale * (normal_density(begin) - normal_density(end)) / self._mass
+        )
 
     @property
     def variance(self) -> Array:
         begin, end = self._ends
-        slope = (begin * _density(begin) - end * _density(end)) / self._mass
-        shift = (_density(begin) - _density(end)) / self._mass
+        slope = (begin * normal_density(begin) - end * normal_density(end)) / self._mass
+        shift = (normal_density(begin) - normal_density(end)) / self._mass
         return np.asarray(self.scale**2 * np.maximum(1 + slope - shift**2, 0.0))
 
     @property
     def knots(self) -> Array:
-        return np.asarray(self.location[..., None] + self.scale[..., None] * _KNOTS)
+        return np.asarray(self.location[..., None] + self.scale[..., None] * KNOTS)
 
     def below(self, u: Array) -> Array:
         begin, end = self._ends
@@ -238,7 +238,9 @@ class _Normal:
 
     def density(self, u: Array) -> Array:
         inside = (u >= self.low) & (u <= self.high)
-        return np.where(inside, _density((u - self.location) / self.scale) / (self.scale * self._mass), 0.0)
+        return np.where(
+            inside, normal_density((u - self.location) / self.scale) / (self.scale * self._mass), 0.0
+        )
 
     def quantile(self, level: Array) -> Array:
         begin, _ = self._ends
@@ -295,11 +297,6 @@ class _Tail:
     def quantile(self, level: Array) -> Array:
         share = self._share
         return np.asarray(self.location + self._length * share / (1 - level * (1 - share)))
-
-
-def _density(z: Array) -> Array:
-    """Of a standard normal number; what is nearly 0 is not made smaller."""
-    return np.asarray(np.exp(-np.minimum(z * z, 1400.0) / 2) / np.sqrt(2 * np.pi))
 
 
 def _largest(posterior: BoundedPosterior, eligible: NDArray[np.bool_]) -> Array:

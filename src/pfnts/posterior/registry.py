@@ -6,15 +6,16 @@ import re
 from typing import Any
 
 from pfnts.posterior.estimator import Estimator, NetworkPosterior, Predictive
-from pfnts.posterior.subclt import PredictiveCLT, ShrunkSubCLT, SubCLT
+from pfnts.posterior.subclt import ShrunkSubCLT, SubCLT
 
 _KNOWN: dict[str, Any] = {
     "network": NetworkPosterior,
     "shrunk": ShrunkSubCLT,
     "subclt": SubCLT,
-    "predictive-clt": PredictiveCLT,
     "predictive": Predictive,
 }
+_DROPPED = {"coupled": False, "tails": "gaussian"}
+"""Options of version 0.2 that were removed, and the values that saved files may give them."""
 
 
 def load(estimator: str | Estimator) -> Estimator:
@@ -22,22 +23,31 @@ def load(estimator: str | Estimator) -> Estimator:
 
     Examples
     --------
-    >>> load("subclt(base=1.5,coupled=true)")
-    SubCLT(base=1.5, weights='equal', coupled=True)
+    >>> load("subclt(base=1.5)")
+    SubCLT(base=1.5, weights='equal')
     """
     if not isinstance(estimator, str):
         if not isinstance(estimator, Estimator):
             raise ValueError(f"estimator must be one of {list(_KNOWN)} or an estimator, got {estimator!r}")
         return estimator
     parts = re.fullmatch(r"([\w-]+)(?:\((.*)\))?", estimator)
+    if parts is not None and parts[1] == "predictive-clt":
+        raise ValueError(
+            f'estimator must not be "predictive-clt", which was removed, got {estimator!r}; '
+            'choose "subclt" or "subclt(base=1.1)"'
+        )
     if parts is None or parts[1] not in _KNOWN:
         raise ValueError(
             f'estimator must be one of {list(_KNOWN)}, options as in "subclt(base=1.5)", or an estimator, '
             f"got {estimator!r}"
         )
     options = dict(_option(text, estimator) for text in filter(None, (parts[2] or "").split(",")))
-    if not isinstance(options.get("coupled", False), bool):
-        raise ValueError(f"coupled must be true or false, got {estimator!r}")
+    for name, value in _DROPPED.items():
+        if options.pop(name, value) != value:
+            raise ValueError(
+                f"estimator must not have the option {name!r}, which was removed, got {estimator!r}; "
+                "leave it out: arms are drawn independently, from normal distributions"
+            )
     try:
         found: Estimator = _KNOWN[parts[1]](**options)
     except TypeError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -31,7 +31,6 @@ class RewardDistribution:
     """(M, ..., K): M equally likely rewards."""
     size: NDArray[np.int64]
     """Number of observations behind each entry."""
-    coupled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         points = np.asarray(self.points, dtype=np.float64)
