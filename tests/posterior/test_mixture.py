@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from pfnts.policies.rules import thompson
 from pfnts.posterior import BoundedPosterior, GaussianPosterior, MixturePosterior
 
-N, FEW = 40_000, 1_000
+N, FEW = 40_000, 500
 MASKS = [None, np.array([True, False, True, True])]
 
 

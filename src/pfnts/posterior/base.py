@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Any
@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 
 _SMALLEST = 2.0**-54
 """Least uniform number that is turned into a normal one, so that the latter is finite."""
+
+_HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -74,7 +76,7 @@ class GaussianPosterior:
     def draw(self, uniforms: Array) -> Array:
         """Draw the mean rewards at each context from the first K of ``uniforms`` (..., n) in [0, 1).
 
-        A fixed number of uniforms makes many draws at once the same as one after the other.
+        It uses a fixed number of uniforms, so that a batch of draws equals single draws.
         """
         normal = scipy.special.ndtri(np.maximum(uniforms[..., : self.mean.shape[-1]], _SMALLEST))
         return np.asarray(self.mean + np.sqrt(self.variance) * normal)
@@ -155,6 +157,15 @@ def check_level(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level must be strictly between 0 and 1, got {level}")
     return level
+
+
+def quantile(cdf: Callable[[Array], Array], level: float, low: Array, high: Array) -> Array:
+    """Find the quantiles of a level between ``low`` and ``high`` by bisection."""
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        beyond = cdf(middle) >= level
+        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+    return high
 
 
 def summary(posterior: Any, **more: Array) -> str:

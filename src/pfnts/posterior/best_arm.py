@@ -1,8 +1,8 @@
 """Exact probabilities that an arm's draw is the largest, for independent normal draws.
 
 P_k is the integral of f_k(u) prod_{j != k} F_j(u) du. The line is cut at a few quantiles of every arm, so
-that on each piece every F_j is smooth whatever the ratio of the scales, and each piece gets a Gauss-Legendre
-rule. Only u >= L matters, L being the largest of the arms' far lower quantiles, because below it the arm that
+that on each piece every F_j is smooth for any ratio of the scales, and each piece gets a Gauss-Legendre rule.
+ Only u >= L matters, L being the largest of the arms' far lower quantiles, because below it the arm that
 defines L beats everything. Measured from L, every arm that still matters has a mean within a fixed number of
 its own scales, so nothing is lost to rounding if scales differ by many orders. Two arms have a closed form.
 """
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 KNOTS = np.array([-8.0, -5.0, -2.5, 0.0, 2.5, 5.0, 8.0])
-"""Where the line is cut, in standard deviations around a mean."""
+"""Cuts of the line, in standard deviations around a mean."""
 _CHUNK = 1 << 20
 
 

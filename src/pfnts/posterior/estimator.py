@@ -21,16 +21,16 @@ _LEVELS = tuple((np.arange(200) + 0.5) / 200)
 
 @dataclass(frozen=True)
 class Asks:
-    """What an estimator wants to know after a history of n rows."""
+    """The predictions that an estimator needs after a history of n rows."""
 
     sizes: tuple[int, ...]
-    """Prefix sizes whose predictive means are wanted, ascending; the last is n."""
+    """Sizes of the prefixes whose predictive means it needs, ascending; the last is n."""
     levels: tuple[float, ...] = ()
-    """Levels of the predictive quantiles that are wanted after all n rows."""
+    """Levels of the predictive quantiles that it needs after all n rows."""
 
 
 class Answer(Protocol):
-    """What a prediction model says; `pfnts.backbones.Prediction` is one."""
+    """Predictions at q queries; `pfnts.backbones.Prediction` is one."""
 
     @property
     def means(self) -> Array:
@@ -44,19 +44,19 @@ class Answer(Protocol):
 
     @property
     def mean_sd(self) -> Array | None:
-        """(q,) posterior standard deviation of the mean reward after the last, if the model knows it."""
+        """(q,) posterior standard deviation of the mean reward after the last, if the model predicts it."""
         ...
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Turns what a prediction model says about queries into a posterior of the mean rewards there."""
+    """Makes a posterior of the mean rewards at queries from the predictions there."""
 
     needs_mean_sd: ClassVar[bool]
-    """Whether only a model that knows the standard deviation of the mean will do."""
+    """True if it needs a model that predicts the standard deviation of the mean."""
 
     def asks(self, n: int) -> Asks:
-        """Say what to ask after n >= 3 rows."""
+        """Return the predictions that it needs after n >= 3 rows."""
         ...
 
     def posterior(self, answer: Answer, *, size: int, own: int, reward_variance: float) -> AnyPosterior:
@@ -125,9 +125,9 @@ class NetworkPosterior:
 
 @dataclass(frozen=True, kw_only=True)
 class Predictive:
-    """The predictive distribution of a reward in the place of a posterior: the paper's PFN-PS.
+    """The predictive distribution of a reward instead of a posterior: the paper's PFN-PS.
 
-    It is no posterior of the mean: it stays as wide as the noise, and explores for ever.
+    It is no posterior of the mean: it stays as wide as the noise, so that exploration never ends.
 
     Examples
     --------

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.posterior.base import Array, GaussianPosterior, check_level, summary
+from pfnts.posterior.base import Array, GaussianPosterior, check_level, quantile, summary
 from pfnts.posterior.bounded import BoundedPosterior
-
-_HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,9 +78,13 @@ class MixturePosterior:
 
     def interval(self, level: float) -> tuple[Array, Array]:
         """Return the ends of the central interval of probability ``level`` of each entry."""
-        lower, upper = zip(*(component.interval(level) for component in self.components), strict=True)
         tail = (1 - check_level(level)) / 2
-        return self._quantile(tail, np.stack(lower)), self._quantile(1 - tail, np.stack(upper))
+        # A quantile of the mixture lies between the least and the largest of the components'.
+        lower, upper = np.stack([component.interval(level) for component in self.components], axis=1)
+        return (
+            quantile(self.cdf, tail, lower.min(axis=0), lower.max(axis=0)),
+            quantile(self.cdf, 1 - tail, upper.min(axis=0), upper.max(axis=0)),
+        )
 
     def draw(self, uniforms: Array) -> Array:
         """Draw the mean rewards at each context from the first K + 1 of ``uniforms`` (..., n) in [0, 1).
@@ -131,12 +133,3 @@ class MixturePosterior:
 
     def _average(self, value: Callable[[GaussianPosterior | BoundedPosterior], Array]) -> Array:
         return np.asarray(sum(w * value(c) for w, c in zip(self.weights, self.components, strict=True)))
-
-    def _quantile(self, level: float, quantiles: Array) -> Array:
-        """Bisect between the smallest and the largest of the components' own quantiles (C, ..., K)."""
-        low, high = quantiles.min(axis=0), quantiles.max(axis=0)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            beyond = self.cdf(middle) >= level
-            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
-        return np.asarray(high)

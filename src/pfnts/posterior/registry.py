@@ -19,7 +19,7 @@ _DROPPED = {"coupled": False, "tails": "gaussian"}
 
 
 def load(estimator: str | Estimator) -> Estimator:
-    """Look an estimator up by its name, with options in brackets if there are any; an object passes.
+    """Look up an estimator by its name, with options in brackets if there are any; an object is returned.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def described(estimator: Estimator) -> str | None:
     """Write an estimator so that `load` reads it; None for one of the user's own."""
     for name, kind in _KNOWN.items():
         if type(estimator) is kind:
-            options = ",".join(f"{key}={_written(value)}" for key, value in vars(estimator).items())
+            options = ",".join(f"{key}={value}" for key, value in vars(estimator).items())
             return f"{name}({options})" if options else name
     return None
 
@@ -76,7 +76,3 @@ def _option(text: str, whole: str) -> tuple[str, Any]:
         return name, float(value)
     except ValueError:
         return name, value
-
-
-def _written(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
