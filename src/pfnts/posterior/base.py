@@ -63,7 +63,7 @@ class GaussianPosterior:
         if (sizes < 1).any():
             raise ValueError(f"size must be at least 1, got {sizes.min()}")
         try:
-            sizes = np.broadcast_to(sizes, mean.shape)
+            sizes = sizes if sizes.shape == mean.shape else np.broadcast_to(sizes, mean.shape)
         except ValueError as error:
             raise ValueError(
                 f"size must broadcast to the shape of mean, {mean.shape}, got {sizes.shape}"
