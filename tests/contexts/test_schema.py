@@ -160,13 +160,15 @@ def test_categories_without_a_place_are_visible() -> None:
     ]
     assert schema.unplaced(rows) == {"plan": ["gold"]}
     assert schema.unplaced(rows[0]) == {}
-    many = [{"plan": "free", "city": f"c{i}", "age": 1} for i in range(10)]
-    assert schema.unplaced(many) == {"city": ["c8", "c9"]}
+    many = [{"plan": "free", "city": f"c{i}", "age": 1} for i in range(18)]
+    assert schema.unplaced(many) == {"city": ["c16", "c17"]}
     full = schema.extended(many)
-    assert full.unplaced(many) == {"city": ["c8", "c9"]}
-    with pytest.warns(UnseenCategoryWarning, match="'city' has met a category beyond its 8 places; all such"):
-        codes = full.encode(many[8:])[:, 2:10]
-    np.testing.assert_array_equal(codes, [code("c8", 8), code("c9", 8)])
+    assert full.unplaced(many) == {"city": ["c16", "c17"]}
+    with pytest.warns(
+        UnseenCategoryWarning, match="'city' has met a category beyond its 16 places; all such"
+    ):
+        codes = full.encode(many[16:])[:, 2:18]
+    np.testing.assert_array_equal(codes, [code("c16", 16), code("c17", 16)])
 
 
 def test_a_column_that_was_missing_at_first_takes_numbers_dates_and_texts() -> None:

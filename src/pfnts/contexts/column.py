@@ -31,12 +31,12 @@ Kind = Literal["numeric", "boolean", "date", "categorical", "any"]
 
 SPARE_SLOTS = 8
 """Least number of places of an inferred categorical column; with fewer, categories cannot share places."""
+DECLARED_SLOTS = 16
+"""Places of a column declared categorical without its categories."""
 FULL_SLOTS = 32
 """Places of a column of more categories; measured in docs/contexts.md."""
 MOST_SLOTS = 10_000
 """Largest number of places of a column."""
-_SAMPLE = 1000
-"""Texts that are examined to see whether most repeat."""
 _UNPLACED = -1.0
 
 
@@ -97,7 +97,7 @@ class Column:
         if isinstance(kind, Column):
             return replace(kind, name=name)
         if isinstance(kind, str):
-            return cls(name, kind, slots=SPARE_SLOTS if kind == "categorical" else 1)  # type: ignore[arg-type]
+            return cls(name, kind, slots=DECLARED_SLOTS if kind == "categorical" else 1)  # type: ignore[arg-type]
         listed = kind.tolist() if isinstance(kind, np.ndarray) else kind
         if not isinstance(listed, list | tuple) or not listed:
             raise ValueError(
@@ -130,7 +130,7 @@ class Column:
         """Encode values (n,) as (n, 1), or (n, slots) where categorical; NaN where missing."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind in ("numeric", "any"):
             floats = values.astype(np.float64)
-        elif self.kind == "numeric" and len(values) > 1 and are_texts(values) and (bulk := _bulk(values)):
+        elif self.kind == "numeric" and len(values) > 1 and are_texts(values) and (bulk := numbers(values)):
             floats = np.array(bulk)  # for the columns of whole files
         else:
             reader = _READERS.get(self.kind, self._place)
@@ -159,11 +159,13 @@ class Column:
         """Return the column with free places given to new categories, in the order in which they appear."""
         if self.kind != "categorical" or self.is_full:
             return self
-        free = self.slots - len(self.categories)
-        return replace(self, categories=self.categories + tuple(self.unplaced(values)[:free]))
+        new = self.unplaced(values)[: self.slots - len(self.categories)]
+        return replace(self, categories=(*self.categories, *new)) if new else self
 
     def unplaced(self, values: Any) -> list[str]:
         """Return the categories without a place of their own, in the order in which they appear."""
+        if all(type(value) is str and value in self.places for value in values):
+            return []
         return [text for text in categories_of(values) if text not in self.places]
 
     def refused(self, values: Any, i: int, rule: str, words: str) -> ValueError:
@@ -211,16 +213,6 @@ class Column:
                 raise self.refused(values, i, rule, "give a text or a finite number")
             kind = "categorical" if days(value) is None else "date"
             raise self.refused(values, i, rule, f'declare the column as "{kind}" in schema= if it is one')
-
-
-def _bulk(texts: list[str]) -> list[float] | None:
-    """Read texts that are all numbers, each distinct one once where most repeat; None where one is not."""
-    first = texts[:_SAMPLE]
-    if 2 * len(set(first)) > len(first):
-        return numbers(texts)
-    distinct = list(dict.fromkeys(texts))
-    read = numbers(distinct)
-    return None if read is None else list(map(dict(zip(distinct, read, strict=True)).__getitem__, texts))
 
 
 def categories_of(values: Iterable[Any]) -> list[str]:

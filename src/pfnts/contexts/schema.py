@@ -150,22 +150,27 @@ class Schema:
         >>> Schema.infer({"plan": "free"}).extended({"plan": "paid"}).features[:3]
         ('plan=free', 'plan=paid', 'plan#2')
         """
-        if self.plain:
-            return self
         columns = tuple(map(Column.extended, self.columns, self._arranged(read(contexts))))
         return self if columns == self.columns else Schema(columns)
 
     def learn(self, table: Table) -> tuple[Matrix, Schema]:
         """Return a table as (n, width), encoded by the schema `extended` by it, and that schema."""
-        given = table.columns if table.names == self.names else self._arranged(table)
-        columns = tuple(
-            column
-            if column.kind != "categorical" or all(type(v) is str and v in column.places for v in values)
-            else column.extended(values)
-            for column, values in zip(self.columns, given, strict=True)
-        )
+        given = self._arranged(table)
+        columns = tuple(map(Column.extended, self.columns, given))
         X = np.concatenate(list(map(Column.encode, columns, given)), axis=1)
         return X, self if columns == self.columns else Schema(columns)
+
+    def fitted(self, contexts: Any) -> Schema:
+        """Return the schema of a complete table: categories sorted, no spare places."""
+        columns = zip(self.columns, self._arranged(read(contexts)), strict=True)
+        return Schema(
+            tuple(
+                infer_column(c.name, values, nominal=True)
+                if c.kind == "categorical" and not c.categories
+                else c.extended(values)
+                for c, values in columns
+            )
+        ).closed()
 
     def unplaced(self, contexts: Any) -> dict[str, list[str]]:
         """Return the categories of contexts that have no place of their own and will get none, by column.
@@ -182,7 +187,7 @@ class Schema:
         return {name: categories for name, categories in found.items() if categories}
 
     def closed(self) -> Schema:
-        """Return the schema of a complete table: categories sorted, without spare places."""
+        """Return the schema with categories sorted, without spare places."""
         return Schema(
             tuple(
                 replace(c, categories=tuple(sorted(c.categories)), slots=len(c.categories) or 1)
@@ -228,9 +233,9 @@ class Schema:
 
     def _checked(self, X: Matrix) -> Matrix:
         """Return encoded rows (n, width); raise if a number is too large."""
-        if X.size and not -LARGEST <= np.fmin.reduce(X, None) <= np.fmax.reduce(X, None) <= LARGEST:
-            X = X.reshape(-1, self.width)
-            for i, j in np.argwhere(np.abs(X) > LARGEST).tolist():
+        large = np.abs(X) > LARGEST
+        if large.any():
+            for i, j in np.argwhere(large).tolist():
                 where = f"row {i + 1}: " if len(X) > 1 else ""
                 rule = f"at most {LARGEST:g} in size" if np.isfinite(X[i, j]) else "finite"
                 raise ValueError(
@@ -241,6 +246,8 @@ class Schema:
 
     def _arranged(self, table: Table) -> list[Any]:
         """Return the table's columns in the schema's order."""
+        if table.names == self.names:
+            return list(table.columns)
         names = list(self.names)
         if not table.names and not table.n_rows:
             return [[]] * len(names)
