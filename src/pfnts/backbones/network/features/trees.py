@@ -10,8 +10,7 @@ the columns.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pfnts.backbones.network.features.histograms import Bins, BinSums, of_leaf
+from pfnts.backbones.network.features.refits import latest, two_per_doubling
 from pfnts.backbones.network.features.rows import joined, stacked
 
 ROUNDS = 8
@@ -58,61 +58,60 @@ of which takes some 10 us to begin."""
 T = TypeVar("T", Tensor, NDArray[np.floating[Any]])
 
 
+@dataclass(frozen=True)
 class Trees:
-    """Boosted trees of B histories of one shape, which grow together.
-
-    Parameters
-    ----------
-    refits
-        Sizes up to some number at which trees are grown anew.
-    few_on
-        Where trees are grown on few rows, `FEW_CELLS`; where the rows are when left out.
+    """Boosted trees of B histories, grown again at some sizes.
 
     Examples
     --------
     >>> X = torch.linspace(-1, 1, 64)[None, :, None]
-    >>> trees = Trees(lambda n: [64] if n >= 64 else [])
-    >>> said = trees.extend(X, (X[..., 0] > 0.3).double())
-    >>> trees.say(torch.tensor([[[0.2], [0.4]]]), [64])[0, 0, :, 1].round(decimals=1)
+    >>> trees, of_rows = Trees.none().extend(X, (X[..., 0] > 0.3).double())
+    >>> trees.at(torch.tensor([[[0.2], [0.4]]]), [64])[0, 0, :, 1].round(decimals=1)
     tensor([0., 1.], dtype=torch.float64)
     """
 
-    def __init__(self, refits: Callable[[int], list[int]], *, few_on: str | None = None) -> None:
-        self._refits, self._few_on = refits, few_on
-        self._rows = 0
-        self._sizes: list[int] = []
-        self._fits: list[BoostedTrees] = []
+    rows: int
+    fits: tuple[TreesFit, ...]
 
-    def fork(self) -> Trees:
-        """A copy that grows on its own."""
-        copy = Trees(self._refits, few_on=self._few_on)
-        copy._rows, copy._sizes, copy._fits = self._rows, list(self._sizes), list(self._fits)
-        return copy
+    @classmethod
+    def none(cls) -> Trees:
+        """No rows; predictions are zero."""
+        return cls(0, (TreesFit(0, None),))
 
-    def extend(self, X: Tensor, y: Tensor) -> Tensor:
-        """Take note that the history is X (B, n, P), y (B, n) now; give what is said of the new rows."""
-        before, after = self._rows, X.shape[1]
-        new = [size for size in self._refits(after) if size > max(before, FIRST - 1)]
-        self._sizes += new
-        self._fits += [self._grown(X[:, :size], y[:, :size]) for size in new]
-        self._rows = after
+    def extend(self, X: Tensor, y: Tensor) -> tuple[Trees, Tensor]:
+        """Add the new rows of histories X (B, n, P), y (B, n); return what is predicted of each before it."""
+        before, after = self.rows, X.shape[1]
+        new = [size for size in two_per_doubling(after) if size > max(before, FIRST - 1)]
+        grown = Trees(
+            after, (*self.fits, *(TreesFit(size, _grown(X[:, :size], y[:, :size])) for size in new))
+        )
         cuts = [before, *(size for size in new if size < after), after]
-        return joined([self.say(X[:, begin:end], [begin])[:, 0] for begin, end in pairwise(cuts)])
+        return grown, joined([grown.at(X[:, begin:end], [begin])[:, 0] for begin, end in pairwise(cuts)])
 
-    def _grown(self, X: Tensor, y: Tensor) -> BoostedTrees:
-        if self._few_on is None or X[0].numel() > FEW_CELLS:
-            return BoostedTrees.grown(X, y)
-        return BoostedTrees.grown(X.to(self._few_on), y.to(self._few_on)).to(X.device)
+    def at(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Predict queries X (B, q, P) from the first rows, (B, S, q, 2)."""
+        fits = [latest(self.fits, size) for size in sizes]
+        told = {fit.size: fit.predict(X) for fit in fits}
+        return stacked([told[fit.size] for fit in fits])
 
-    def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Predict contexts X (B, q, P) from the first rows, (B, S, q, 2)."""
-        fits = [bisect_right(self._sizes, size) for size in sizes]
-        said = {fit: self._said_by(fit, X) for fit in dict.fromkeys(fits)}
-        return stacked([said[fit] for fit in fits])
 
-    def _said_by(self, fit: int, X: Tensor) -> Tensor:
-        """What the first, second, ... fit says of contexts X (B, q, P); zero before the first."""
-        return self._fits[fit - 1](X) if fit else X.new_zeros(*X.shape[:2], PREDICTIONS)
+@dataclass(frozen=True)
+class TreesFit:
+    """Trees grown on the first rows; None if these are too few."""
+
+    size: int
+    trees: BoostedTrees | None
+
+    def predict(self, X: Tensor) -> Tensor:
+        """Predict queries X (B, q, P), (B, q, 2)."""
+        return X.new_zeros(*X.shape[:2], PREDICTIONS) if self.trees is None else self.trees(X)
+
+
+def _grown(X: Tensor, y: Tensor) -> BoostedTrees:
+    """Grow trees where it takes less time."""
+    if X.numel() > FEW_CELLS:
+        return BoostedTrees.grown(X, y)
+    return BoostedTrees.grown(X.cpu(), y.cpu()).to(X.device)
 
 
 @dataclass(frozen=True)
