@@ -8,7 +8,7 @@ from numpy.random import Generator
 from pfnts.backbones.network.features import neighbours as module
 from pfnts.backbones.network.features.neighbours import Neighbours
 
-NAMES = ("nearest rows", "nearest rows, whitened", "distances")
+NAMES = ("nearest", "nearest, whitened", "distances")
 
 
 def rows(seed: int, *, n: int = 70, features: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -30,7 +30,7 @@ def slowly(x: np.ndarray, rows: np.ndarray, y: np.ndarray) -> list[float]:
 @pytest.mark.parametrize("row", [1, 2, 5, 20, 33, 64, 69])
 def test_equals_a_search_by_hand(row: int) -> None:
     X, y = rows(row)
-    found = Neighbours.none(X).extend(X, y)[1]
+    found = Neighbours.none().extend(X, y)[1]
     said = np.concatenate([found[name][1, row] for name in NAMES])
     x, targets = X[1].numpy(), y[1, :row].numpy()
     doubling = 2 ** (row.bit_length() - 1)
@@ -42,9 +42,9 @@ def test_equals_a_search_by_hand(row: int) -> None:
 
 def test_extending_by_cuts_and_in_small_parts_equals_once(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows(0)
-    whole, at_once = Neighbours.none(X).extend(X, y)
+    whole, at_once = Neighbours.none().extend(X, y)
     monkeypatch.setitem(module.ENTRIES, "cpu", 500)
-    grown, of_rows = Neighbours.none(X), []
+    grown, of_rows = Neighbours.none(), []
     for end in (1, 2, 3, 17, 31, 32, 70):
         grown, found = grown.extend(X[:, :end], y[:, :end])
         of_rows.append(found)
@@ -52,10 +52,10 @@ def test_extending_by_cuts_and_in_small_parts_equals_once(monkeypatch: pytest.Mo
         together = torch.cat([found[name] for found in of_rows], 1)
         torch.testing.assert_close(together, at_once[name], atol=1e-9, rtol=0)
         for size in (1, 7, 32, 60, 70):
-            one, other = (n.at(X, [size], X, y)[name] for n in (grown, whole))
+            one, other = (n.at(X, [size], y)[name] for n in (grown, whole))
             torch.testing.assert_close(one, other, atol=1e-9, rtol=0)
         for row in (1, 16, 40, 69):
-            alone = whole.at(X[:, row : row + 1], [row], X, y)[name]
+            alone = whole.at(X[:, row : row + 1], [row], y)[name]
             torch.testing.assert_close(alone[:, 0, 0], at_once[name][:, row])
 
 
@@ -78,4 +78,4 @@ def test_nearest_rows_by_blocks_are_those_of_all_rows_sorted(rng: Generator, kin
 
 def test_equal_rows_stay_finite() -> None:
     X, y = torch.ones(1, 40, 2), torch.arange(40.0)[None]
-    assert all(torch.isfinite(found).all() for found in Neighbours.none(X).extend(X, y)[1].values())
+    assert all(torch.isfinite(found).all() for found in Neighbours.none().extend(X, y)[1].values())

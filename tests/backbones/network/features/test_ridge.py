@@ -9,7 +9,7 @@ import torch
 
 from pfnts.backbones.network.features.refits import latest
 from pfnts.backbones.network.features.ridge import Ridge
-from pfnts.backbones.network.features.sums import FewRows, Sums, inverses, solve
+from pfnts.backbones.network.features.sums import Sums, inverses, solve, solve_few
 
 PENALTIES = (0.3, 3.0, 30.0)
 
@@ -24,10 +24,18 @@ def rows(n: int, features: int) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("features", [1, 7, 40])
 def test_few_rows_equal_their_sums(sizes: list[int], features: int) -> None:
     Z, y = rows(sizes[-1], features)
-    sums, few = Sums.none(2, features, Z).through(Z, y, sizes), FewRows(Z, y, sizes)
-    for found, wanted in zip(few.solve(penalties=PENALTIES), solve(sums, penalties=PENALTIES), strict=True):
+    sums = Sums.none(2, features, Z).through(Z, y, sizes)
+    few = solve_few(Z, y, sizes, penalties=PENALTIES)
+    for found, wanted in zip(few, solve(sums, penalties=PENALTIES), strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(few.inverses(penalty=3.0), inverses(sums, penalty=3.0), rtol=1e-9, atol=1e-9)
+
+
+def test_inverses_are_of_the_matrix_and_the_penalty() -> None:
+    Z, y = rows(30, 7)
+    product = inverses(Sums.none(2, 7, Z).through(Z, y, [5, 30]), penalty=3.0)[:, 1] @ (
+        Z.mT @ Z + 3.0 * torch.eye(7)
+    )
+    torch.testing.assert_close(product, torch.eye(7).double().expand(2, -1, -1))
 
 
 @pytest.mark.parametrize("steps", [[1] * 45, [10, 20, 15], [16, 4, 25], [45]])

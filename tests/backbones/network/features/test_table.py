@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from pfnts.backbones.network.features.table import (
     NOTES,
     PREDICTIONS,
     arranged,
+    as_markdown,
     places,
 )
 
@@ -29,13 +31,18 @@ def test_every_feature_stands_at_its_places_and_names_an_existing_module() -> No
     everything = arranged(found)
     for i, feature in enumerate(FEATURES):
         assert (everything[:, places(feature.name)] == i).all()
-        importlib.import_module(f"pfnts.backbones.network.features.{feature.where}")
+        importlib.import_module(f"pfnts.backbones.network.features.{feature.module}")
 
 
 def test_an_unknown_name_raises() -> None:
-    with pytest.raises(KeyError, match="forests"):
+    with pytest.raises(ValueError, match=r"name must be one of lines, .*, got .forests."):
         places("forests")
 
 
 def test_the_errors_are_as_many_as_the_predictions() -> None:
     assert places("errors").stop - places("errors").start == PREDICTIONS
+
+
+def test_the_documentation_has_the_table() -> None:
+    page = Path(__file__).parents[4] / "docs" / "features.md"
+    assert as_markdown() in page.read_text()

@@ -10,7 +10,7 @@ from pfnts.backbones.network.features import trees
 from pfnts.backbones.network.features.histograms import Bins, BinSums
 from pfnts.backbones.network.features.trees import (
     BoostedTrees,
-    Questions,
+    Splits,
     Trees,
     by_histograms,
     by_products,
@@ -23,14 +23,14 @@ Array = NDArray[np.float64]
 def slow_trees(X: Array, y: Array, queries: Array) -> Array:
     """Boosted trees written out node by node and row by row, (q, 2)."""
     n, features = X.shape
-    count = max(1, min(trees.THRESHOLDS, n // 4, trees.QUESTIONS // features))
-    ordered, questions = np.sort(X, 0), []
+    count = max(1, min(trees.THRESHOLDS, n // 4, trees.SPLITS // features))
+    ordered, splits = np.sort(X, 0), []
     for k in range(1, count + 1):
         rank = k * n // (count + 1)
         for j in range(features):
             low, high = ordered[rank - 1, j], ordered[rank, j]
             gap = (high - low) / max(ordered[-1, j] - ordered[0, j], 1e-6)
-            questions.append((j, (low + high) / 2, 1 + trees.MARGIN * gap))
+            splits.append((j, (low + high) / 2, 1 + trees.MARGIN * gap))
 
     def grow(rows: Array, weight: Array, target: Array, depth: int) -> tuple | float:
         def explained(of: Array) -> np.float32:  # in single precision: where splits are level, it decides
@@ -39,7 +39,7 @@ def slow_trees(X: Array, y: Array, queries: Array) -> Array:
 
         mean = (weight[rows] * target[rows]).sum() / (weight[rows].sum() + trees.SHRINKAGE)
         best, chosen = 0.0, None
-        for j, threshold, favour in questions if depth else []:
+        for j, threshold, favour in splits if depth else []:
             right = X[rows, j] > threshold
             sides = rows[right], rows[~right]
             if min(weight[side].sum() for side in sides) < trees.LEAST:
@@ -89,7 +89,7 @@ def test_equal_trees_grown_node_by_node(rng: Generator, rows: int) -> None:
 def test_histograms_give_the_trees_of_products(rng: Generator, rows: int, kind: torch.dtype) -> None:
     X, y = (torch.tensor(np.stack(x)).to(kind) for x in zip(*[table(rng, rows)] * 2, strict=True))
     X[1, :, 1], y[1] = X[1, :, 1].round(decimals=1), (y[1] > 0).to(kind)  # ties, and yes or no
-    given = X, y, Questions.of(X), sampled(rows, X.device)
+    given = X, y, Splits.of(X), sampled(rows, X.device)
     for one, other in zip(by_histograms(*given), by_products(*given), strict=True):
         (columns, cuts, values), (same_columns, same_cuts, same_values) = one, other
         assert torch.equal(cuts, same_cuts)

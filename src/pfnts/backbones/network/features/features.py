@@ -1,9 +1,9 @@
-"""Features of each row from the rows before it: what simple models predict, and how well they are known to do.
+"""Features of each row from the rows before it: predictions of simple models, and how far to trust them.
 
-The network combines these predictions instead of learning them by heart: with few rows and a nearly linear reward
-nothing is better than ridge regression, on a smooth one little is better than kernel ridge regression, where rows
-are close together little is better than the nearest, and trees find jumps. `table` lists them. Models are
-refitted at sizes that grow geometrically, so n rows take some log n fits.
+The network combines them instead of learning them by heart. With few rows and a nearly linear reward nothing
+is better than ridge regression; on a smooth one, little is better than kernel ridge regression; where rows
+are close together, little is better than the nearest; trees find jumps. `table` lists all features. Models are
+refitted at sizes that grow geometrically, so n rows take about log n fits.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ LIMIT = 10.0
 
 @dataclass(frozen=True)
 class Features:
-    """What the features of B histories of one shape are computed from.
+    """Rows of B histories of one shape, and the models fitted to them.
 
-    Values are frozen and share what they have in common, so any thread may extend or read any of them.
+    Values are frozen and share buffers and fits, so any thread may extend or read any of them.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Features:
 
     @classmethod
     def none(cls, X: Tensor, *, names_arm: Tensor | None = None) -> Features:
-        """No rows yet; X (B, any, P) has the batch, columns, dtype and device of those to come."""
+        """Hold no rows; X (B, any, P) has the batch, columns, dtype and device of later rows."""
         return cls(
             names_arm,
             Rows.of(X[:, :0]),
@@ -66,7 +66,7 @@ class Features:
             Ridge.waves(X),
             Kernels.none(X),
             Trees.none(),
-            Neighbours.none(X),
+            Neighbours.none(),
             TrackRecord.none(X),
         )
 
@@ -106,18 +106,18 @@ class Features:
 
     @torch.no_grad()
     def at(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Return the features of queries X (B, q, P) after the first rows, (B, len(sizes) * q, K), sizes first."""
-        X, all_X, all_y = torch.nan_to_num(X), self.X.first(self.rows), self.y.first(self.rows)
+        """Return the features of queries X (B, q, P) after the first rows, (B, S q, K), size by size."""
+        X = torch.nan_to_num(X)
         found = regressions(self.lines, self.waves, self.kernels, X, sizes)
         found["trees"] = self.trees.at(X, sizes)
-        found |= self.neighbours.at(X, sizes, all_X, all_y)
+        found |= self.neighbours.at(X, sizes, self.y.first(self.rows))
         return _clipped(arranged(found | self.record.at(found, sizes))).flatten(1, 2)
 
 
 def regressions(
     lines: Ridge, waves: Ridge, kernels: Kernels, X: Tensor, sizes: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Return what regressions predict at X (B, q, P) after some sizes, (B, S, q, width), averaged by evidence."""
+    """Return features of queries X (B, q, P) from regressions after some sizes, (B, S, q, width)."""
     each = [lines.at(X, sizes), waves.at(X, sizes), *kernels.at(X, sizes).chunk(2)]
     predicted = _clipped(torch.cat(each, -1))  # (B, S, q, 12)
     kernel_fits = [latest(kernels.fits, size) for size in sizes]

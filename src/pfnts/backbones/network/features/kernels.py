@@ -1,15 +1,16 @@
 """Kernel ridge regressions with two weightings of the columns, as ridge regressions on at most 256 centres.
 
-The kernel is a Gaussian of the distance plus a line and a constant. When a history has doubled, its rows become
-the centres and its columns are weighted by these rows; until the next doubling the basis is fixed. The rows that
-chose a basis are weaker evidence for it than later rows: their evidence is half what this basis gives and half
-what the bases before it gave in advance.
+The kernel is a Gaussian of the distance plus a line and a constant. When a history has doubled, its rows
+become the centres and its columns are weighted by these rows; until the next doubling the basis is fixed. The
+rows that chose a basis are weaker evidence for it than later rows: half their evidence is that of this basis,
+half that of the bases before it, which had not seen them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,8 +27,11 @@ JITTER = 1e-3
 SHARPNESS = 2.0
 """Sum of the weights of the columns where they differ: fewer columns matter, so Gaussians may be narrower."""
 APART = 0.5
-"""Least squared distance of two arms at one context: the variance that an arm's column explains depends on how
-often the arm was tried, not on how much it differs from the others."""
+"""Least squared distance of two arms at one context: the variance that the column of an arm explains depends
+on how often the arm was tried, not on how much it differs from the others."""
+
+
+V = TypeVar("V", "KernelBasis", Sums)
 
 
 def equal_weights(X: Tensor) -> Tensor:
@@ -165,10 +169,16 @@ class Kernels:
         return replace(self, rows=end, sums=sums, fits=fits)
 
     def _change_basis(self, X: Tensor, y: Tensor, weights: Tensor) -> Kernels:
-        """Choose a basis by all rows, and fit it to them."""
-        basis = KernelBasis.of(X, weights)
-        Z = basis(X)
-        sums = Sums.none(len(X), Z.shape[-1], X).plus(Z, y)
+        """Choose a basis by all rows (2 B, n, P), and fit it to them."""
+        # If no centres are added, the basis of equal weights is the same, and so are its sums.
+        full = self.basis is not None and self.basis.centres.shape[1] == CENTRES
+        same = slice(len(X) // 2 if full else 0)
+        new = slice(same.stop, None)
+        basis = KernelBasis.of(X[new], weights[new])
+        Z = basis(X[new])
+        sums = Sums.none(len(Z), Z.shape[2], X).plus(Z, y[new])
+        if same.stop and self.basis is not None and self.sums is not None:
+            basis, sums = _joined(self.basis, basis, same), _joined(self.sums, sums, same)
         found, own = (x[:, 0] for x in solve([sums], penalties=KERNEL_PENALTIES))
         earlier: Tensor | float = 0.0
         if self.sums is not None:
@@ -187,6 +197,15 @@ class Kernels:
             return told
         centres = self.centres[:, None, :most] * stacked([fit.weight for fit in fits])
         return told + gaussians(x, centres) @ stacked([_pad(fit.of_centres, most) for fit in fits])
+
+
+def _joined(one: V, other: V, part: slice) -> V:
+    """Concatenate part of the batch of one value with all of the other's."""
+    each: dict[str, Any] = {field.name: getattr(other, field.name) for field in fields(other)}
+    for name, value in each.items():
+        if isinstance(value, Tensor):
+            each[name] = torch.cat([getattr(one, name)[part], value])
+    return replace(other, **each)
 
 
 def _pad(coefficients: Tensor, rows: int) -> Tensor:

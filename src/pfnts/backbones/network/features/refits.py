@@ -55,7 +55,7 @@ def two_per_doubling(n: int) -> list[int]:
 
 
 def grouped(cuts: Sequence[int], batch: int = 1) -> list[list[int]]:
-    """Join steps between cuts as long as predicting all their rows after all their sizes takes few operations.
+    """Join steps between cuts while it is cheap to predict all their rows after all their sizes.
 
     Examples
     --------

@@ -10,12 +10,10 @@ from torch import Tensor
 
 from pfnts.backbones.network.features.refits import four_per_doubling, latest, two_per_doubling
 from pfnts.backbones.network.features.rows import stacked
-from pfnts.backbones.network.features.sums import FewRows, Sums, inverses, solve
+from pfnts.backbones.network.features.sums import Sums, inverses, solve, solve_few
 
 PENALTIES = (0.1, 1.0, 10.0)
 """Noise variance over signal variance, per column."""
-FEW = 16
-"""Up to this many rows, or half the number of functions, the matrices solved are rows by rows."""
 
 
 def with_constant(x: Tensor) -> Tensor:
@@ -80,16 +78,17 @@ class Ridge:
     def extend(self, X: Tensor, y: Tensor) -> Ridge:
         """Add the new rows of histories X (B, n, P), y (B, n)."""
         before, after = self.sums.rows, X.shape[1]
-        limit = max(FEW, self.sums.moment.shape[-1] // 2)
+        leverage, functions = self.fits[0].inverse is not None, self.sums.moment.shape[-1]
+        limit = 0 if leverage else functions // 2
         new = [size for size in self.refits(after) if size > before]
         few, many = [s for s in new if s <= limit], [s for s in new if s > limit]
         *at_refits, sums = self.sums.through(self.basis(X[:, before:]), y[:, before:], [*many, after])
         penalties, fits = [penalty * X.shape[2] for penalty in PENALTIES], self.fits
-        leverage = fits[0].inverse is not None
         if few:
-            known = FewRows(self.basis(X[:, : few[-1]]), y[:, : few[-1]], few)
-            inverse = known.inverses(penalty=penalties[1]) if leverage else None
-            fits += _fits(few, *known.solve(penalties=penalties), inverse)
+            first = slice(few[-1])
+            fits += _fits(
+                few, *solve_few(self.basis(X[:, first]), y[:, first], few, penalties=penalties), None
+            )
         if many:
             inverse = inverses(at_refits, penalty=penalties[1]) if leverage else None
             fits += _fits(many, *solve(at_refits, penalties=penalties), inverse)

@@ -1,4 +1,4 @@
-"""Errors of each prediction on the rows so far, and the average of predictions that they suggest."""
+"""Errors of each prediction on the rows before, and the average of predictions weighted by them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pfnts.backbones.network.features.table import FEATURES, PREDICTIONS
 
 PATIENCE = 4.0
 """A likelihood would have 2: errors of successive rows are correlated, and count half."""
-_OTHERS = [f.name for f in FEATURES if f.kind == "prediction" and f.where != "track_record"]
+_OTHERS = [f.name for f in FEATURES if f.kind == "prediction" and f.module != "track_record"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class TrackRecord:
         return cls(Rows.of(X.new_zeros(len(X), 1, PREDICTIONS + 1)))
 
     def extend(self, found: Mapping[str, Tensor], y: Tensor) -> tuple[TrackRecord, dict[str, Tensor]]:
-        """Add rows with targets y (B, m) and their features (B, m, width); return the features of the record."""
+        """Add rows with features (B, m, width) and targets y (B, m); return the features of the record."""
         others = torch.cat([found[name] for name in _OTHERS], -1)
         rows, last = self.sums.length - 1, self.sums.at([self.sums.length - 1])
         target = y[..., None]
@@ -42,7 +42,7 @@ class TrackRecord:
         return TrackRecord(sums), _named(own, torch.cat([before, own_before], -1), size)
 
     def at(self, found: Mapping[str, Tensor], sizes: Sequence[int]) -> dict[str, Tensor]:
-        """Return the features of the record for queries with features (B, S, q, width), after the first rows."""
+        """Return the features of the record for queries with features (B, S, q, width), by the first rows."""
         others = torch.cat([found[name] for name in _OTHERS], -1)
         sums, size = self.sums.at(sizes)[:, :, None], numbers(sizes, others)[:, None, None]
         return _named(_own(others, sums[..., : others.shape[-1]], sums[..., -1:], size), sums[..., :-1], size)
@@ -55,7 +55,7 @@ def _running(last: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _own(others: Tensor, errors: Tensor, targets: Tensor, size: Tensor) -> Tensor:
-    """Return the average of predictions (..., K) by their errors so far, and the mean so far, (..., 2)."""
+    """Return the average of predictions (..., K) by their errors, and the mean of the targets, (..., 2)."""
     weight = torch.softmax(-size / PATIENCE * torch.log1p(errors), -1)
     average = (weight * others).sum(-1, keepdim=True)
     return torch.cat([average, (targets / size.clamp(min=1)).expand_as(average)], -1)

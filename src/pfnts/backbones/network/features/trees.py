@@ -1,11 +1,9 @@
-"""Boosted regression trees on the rows before each row: what jumps at thresholds, and at several together.
+"""Boosted regression trees on the rows before each row: they find jumps, also at several thresholds together.
 
-In each of a few rounds some trees are grown side by side on what the rounds before leave unexplained, every
-one on rows counted as a bootstrap sample would, and their average is added. Thresholds are quantiles of the
-rows. Splits are chosen by sums of whole numbers, which are exact in any order: the same rows give the same
-trees, and on a CPU the same predictions to the last bit, whatever else is computed beside them. Of splits
-that part few rows in the same way, the one with the widest gap between them is taken, whatever the order of
-the columns.
+Each round fits some trees to the residuals of the rounds before, each to a bootstrap sample of the rows, and
+adds their average. Thresholds are quantiles of the rows. Splits are chosen by sums of whole numbers, which
+are exact in any order: the same rows give the same trees. Of splits with the same rows on both sides the one
+with the widest gap is chosen, in any order of the columns.
 """
 
 from __future__ import annotations
@@ -32,35 +30,37 @@ DEPTH = 4
 RATE = 0.4
 """Share of a round's trees that is added."""
 EARLY = 3
-"""Rounds after which a first prediction is made; the second is that of all rounds."""
+"""Rounds of the first prediction; the second is that of all rounds."""
 PREDICTIONS = 2
 FIRST = 8
-"""Rows of the first fit; nothing is said before."""
+"""Rows of the first fit; predictions are zero before."""
 THRESHOLDS = 63
-"""Of a column, at most; fewer where columns are many, `QUESTIONS` in all, or rows few, one to four."""
-QUESTIONS = 1024
+"""Most of a column; fewer where columns are many, `SPLITS` in all, or rows are few, one per four."""
+SPLITS = 1024
 SHRINKAGE = 2.0
-"""Rows with a residual of zero that a leaf holds beside its own."""
+"""Rows with a residual of zero that are added to each leaf."""
 LEAST = 2.0
-"""Rows of a leaf."""
+"""Fewest rows of a leaf."""
 MARGIN = 1e-3
-"""Share by which the widest gap adds to what a split explains."""
+"""Share by which the widest gap increases the gain of a split."""
 FINE = 2.0**30
 """One over the unit of a leaf's value: sums over trees are exact in double precision."""
 LEAST_UNIT = 1e-6
-"""Of residuals, over which they are whole numbers."""
+"""Smallest unit in which residuals are whole numbers."""
 WHOLE = 1023
 """The largest residual as a whole number: sums over 16,384 rows are exact in single precision."""
 FEW_CELLS = 2**15
-"""Rows times columns: on one core trees of so many grow in 15 to 25 ms, on a card by 1,400 operations, each
-of which takes some 10 us to begin."""
+"""Values of a batch of rows up to which trees are fitted on the CPU: a core takes 15 to 25 ms, a card 1,400
+operations of at least 10 us each."""
+
+EMPTY = torch.empty(0)
 
 T = TypeVar("T", Tensor, NDArray[np.floating[Any]])
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Boosted trees of B histories, grown again at some sizes.
+    """Boosted trees of B histories, fitted again at some sizes.
 
     Examples
     --------
@@ -71,40 +71,26 @@ class Trees:
     """
 
     rows: int
-    fits: tuple[TreesFit, ...]
+    fits: tuple[BoostedTrees, ...]
 
     @classmethod
     def none(cls) -> Trees:
-        """No rows; predictions are zero."""
-        return cls(0, (TreesFit(0, None),))
+        """Hold no rows; predictions are zero."""
+        return cls(0, (BoostedTrees(0),))
 
     def extend(self, X: Tensor, y: Tensor) -> tuple[Trees, Tensor]:
-        """Add the new rows of histories X (B, n, P), y (B, n); return what is predicted of each before it."""
+        """Add the new rows of histories X (B, n, P), y (B, n); return predictions of each, made before it."""
         before, after = self.rows, X.shape[1]
         new = [size for size in two_per_doubling(after) if size > max(before, FIRST - 1)]
-        grown = Trees(
-            after, (*self.fits, *(TreesFit(size, _grown(X[:, :size], y[:, :size])) for size in new))
-        )
+        grown = Trees(after, (*self.fits, *(_grown(X[:, :size], y[:, :size]) for size in new)))
         cuts = [before, *(size for size in new if size < after), after]
         return grown, joined([grown.at(X[:, begin:end], [begin])[:, 0] for begin, end in pairwise(cuts)])
 
     def at(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict queries X (B, q, P) from the first rows, (B, S, q, 2)."""
         fits = [latest(self.fits, size) for size in sizes]
-        told = {fit.size: fit.predict(X) for fit in fits}
+        told = {fit.size: fit(X) for fit in fits}
         return stacked([told[fit.size] for fit in fits])
-
-
-@dataclass(frozen=True)
-class TreesFit:
-    """Trees grown on the first rows; None if these are too few."""
-
-    size: int
-    trees: BoostedTrees | None
-
-    def predict(self, X: Tensor) -> Tensor:
-        """Predict queries X (B, q, P), (B, q, 2)."""
-        return X.new_zeros(*X.shape[:2], PREDICTIONS) if self.trees is None else self.trees(X)
 
 
 def _grown(X: Tensor, y: Tensor) -> BoostedTrees:
@@ -116,28 +102,33 @@ def _grown(X: Tensor, y: Tensor) -> BoostedTrees:
 
 @dataclass(frozen=True)
 class BoostedTrees:
-    """Trees of all rounds, each with a question at every node, node after node and level after level."""
+    """Trees of all rounds, with a split at every node, level by level."""
 
-    columns: Tensor
+    size: int
+    """Number of rows they were fitted to; there are no trees if it is zero."""
+    columns: Tensor = EMPTY
     """(B, M, nodes)"""
-    thresholds: Tensor
-    """(B, M, nodes); a row goes right if it lies above, and none does where a node is not split."""
-    values: Tensor
-    """(B, M, leaves), what each adds to a prediction."""
+    thresholds: Tensor = EMPTY
+    """(B, M, nodes); a row above it goes right; infinite where a node is not split."""
+    values: Tensor = EMPTY
+    """(B, M, leaves), added to a prediction."""
 
     @classmethod
     def grown(cls, X: Tensor, y: Tensor) -> BoostedTrees:
         """Fit to rows X (B, n, P), y (B, n)."""
         grow = by_histograms if X.device.type == "cpu" else by_products
-        rounds = grow(X, y, Questions.of(X), sampled(X.shape[1], X.device))
-        return cls(*(torch.cat(part, 1) for part in zip(*rounds, strict=True)))
+        rounds = grow(X, y, Splits.of(X), sampled(X.shape[1], X.device))
+        return cls(X.shape[1], *(torch.cat(part, 1) for part in zip(*rounds, strict=True)))
 
     def to(self, device: torch.device) -> BoostedTrees:
-        """The same trees elsewhere."""
-        return BoostedTrees(self.columns.to(device), self.thresholds.to(device), self.values.to(device))
+        """Move the trees to a device."""
+        parts = (self.columns, self.thresholds, self.values)
+        return BoostedTrees(self.size, *(part.to(device) for part in parts))
 
     def __call__(self, X: Tensor) -> Tensor:
         """Predict contexts X (B, q, P), (B, q, 2)."""
+        if not self.size:
+            return X.new_zeros(*X.shape[:2], PREDICTIONS)
         leaf = torch.zeros(*self.columns.shape[:2], X.shape[1], dtype=torch.long, device=X.device)
         for level in range(DEPTH):
             node = leaf + (2**level - 1)
@@ -148,19 +139,19 @@ class BoostedTrees:
 
 
 @dataclass(frozen=True)
-class Questions:
-    """What trees may ask: whether a column lies above a threshold, E of them for each column."""
+class Splits:
+    """Candidate splits: E thresholds of each column."""
 
     thresholds: Tensor
-    """(B, E, P), in order; as questions they are numbered column after column for each."""
+    """(B, E, P), in increasing order; splits are numbered threshold by threshold."""
     favour: Tensor
-    """(B, E P), little more than one: the more, the wider the gap between the rows on both sides."""
+    """(B, E P), slightly more than one: the wider the gap between the rows on both sides, the more."""
 
     @classmethod
-    def of(cls, X: Tensor) -> Questions:
-        """Put thresholds between neighbouring values of rows X (B, n, P), at evenly spaced ranks."""
+    def of(cls, X: Tensor) -> Splits:
+        """Choose thresholds between adjacent values of rows X (B, n, P), at evenly spaced ranks."""
         n, features = X.shape[1:]
-        count = max(1, min(THRESHOLDS, n // 4, QUESTIONS // features))
+        count = max(1, min(THRESHOLDS, n // 4, SPLITS // features))
         rank = torch.arange(1, count + 1, device=X.device) * n // (count + 1)
         ordered = X.sort(1).values
         below, beyond = ordered[:, rank - 1], ordered[:, rank]  # (B, E, P)
@@ -170,16 +161,16 @@ class Questions:
 
 
 Grown = list[tuple[Tensor, ...]]
-"""Columns, thresholds and values of the trees of each round."""
+"""Columns, thresholds and values of the trees, round by round."""
 
 
-def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> Grown:
+def by_products(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:
     """Grow trees on rows X (B, n, P), y (B, n), which count ``weights`` (ROUNDS, T, n) times.
 
-    Every sum over rows is a product of matrices: best on a card.
+    Sums over rows are matrix products: fast on a card.
     """
     batch, rows, features = X.shape
-    above = (X[:, :, None] > questions.thresholds[:, None]).flatten(2).float()  # (B, n, E P)
+    above = (X[:, :, None] > splits.thresholds[:, None]).flatten(2).float()  # (B, n, E P)
     residual, rounds = y, list[tuple[Tensor, ...]]()
     for weight in weights:
         unit = residual.abs().amax(1, keepdim=True).clamp(min=LEAST_UNIT) / WHOLE
@@ -191,8 +182,8 @@ def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> 
             each = _by_leaf(counted, leaf, 2**level)  # (B, 2, T, L, n)
             right = (each.flatten(1, 3) @ above).view(batch, 2, TREES, 2**level, -1)
             gain = gains(*right.unbind(1), *each.sum(-1)[..., None].unbind(1))
-            best, at = (gain * questions.favour[:, None, None]).max(-1)  # (B, T, L)
-            cut = questions.thresholds.flatten(1).gather(1, at.flatten(1)).view(at.shape)
+            best, at = (gain * splits.favour[:, None, None]).max(-1)  # (B, T, L)
+            cut = splits.thresholds.flatten(1).gather(1, at.flatten(1)).view(at.shape)
             columns.append(at % features)
             cuts.append(cut.masked_fill(best <= 0, torch.inf))
             leaf = _below(leaf, X, columns[-1].gather(2, leaf), cuts[-1].gather(2, leaf))
@@ -203,10 +194,10 @@ def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> 
     return rounds
 
 
-def by_histograms(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> Grown:
-    """The same, to the last bit, with every sum over rows a histogram: best on a CPU."""
+def by_histograms(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:
+    """Grow the same trees as `by_products`, with histograms for the sums: fast on a CPU."""
     batch, rows, features = X.shape
-    thresholds, favour = questions.thresholds.numpy(), questions.favour.numpy()[:, None, None]
+    thresholds, favour = splits.thresholds.numpy(), splits.favour.numpy()[:, None, None]
     bins, history = Bins(X.numpy(), thresholds), np.arange(batch)[:, None, None]
     residual, rounds = y.numpy(), list[tuple[Tensor, ...]]()
     for weight in weights.numpy():
@@ -232,15 +223,15 @@ def by_histograms(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -
 
 
 def _by_leaf(counted: Tensor, leaf: Tensor, leaves: int) -> Tensor:
-    """Numbers of rows (B, 2, T, n) where they are in a leaf, zero elsewhere, (B, 2, T, leaves, n)."""
+    """Spread numbers of rows (B, 2, T, n) over leaves: zero where a row is not, (B, 2, T, leaves, n)."""
     among = torch.arange(leaves, device=leaf.device)[:, None] == leaf[:, :, None]  # (B, T, L, n)
     return counted[:, :, :, None] * among[:, None]
 
 
 def gains(right_count: T, right_sum: T, count: T, total: T) -> T:
-    """By how much squared errors fall if a node is split; zero where a side would have too few rows.
+    """Return by how much splits reduce the squared errors of a node; zero if a side has too few rows.
 
-    The first two (..., questions) are of the rows that go right, the others (..., 1) of all of the node's.
+    The first two arguments (..., splits) belong to the rows on the right, the others (..., 1) to all rows.
     """
     left_count, left_sum = count - right_count, total - right_sum
 
@@ -253,17 +244,17 @@ def gains(right_count: T, right_sum: T, count: T, total: T) -> T:
 
 
 def share(count: T, total: T) -> T:
-    """What leaves add to a prediction, in units of whole numbers."""
+    """Return the values of leaves, in units of whole numbers."""
     return RATE / TREES * total / (count + SHRINKAGE)
 
 
 def in_units(values: T) -> T:
-    """Values in units so fine, and so coarse, that sums of them are exact."""
+    """Round values to a unit so that sums of them are exact."""
     return (values * FINE).round() / FINE
 
 
 def _below(leaf: Tensor, X: Tensor, columns: Tensor, thresholds: Tensor) -> Tensor:
-    """Leaves of the next level to which contexts X (B, q, P) come from those they are in, (B, M, q)."""
+    """Return the leaves of contexts X (B, q, P) on the next level from those on this one, (B, M, q)."""
     each = X[:, None].expand(-1, columns.shape[1], -1, -1)
     right = each.gather(3, columns[..., None])[..., 0] > thresholds
     return torch.add(right, leaf, alpha=2)
@@ -271,7 +262,7 @@ def _below(leaf: Tensor, X: Tensor, columns: Tensor, thresholds: Tensor) -> Tens
 
 @lru_cache(maxsize=64)
 def sampled(rows: int, device: torch.device) -> Tensor:
-    """How often each row counts in every tree, (ROUNDS, TREES, rows): as in bootstrap samples."""
+    """Draw how often each row counts in every tree, as in bootstrap samples, (ROUNDS, TREES, rows)."""
     drawn = np.random.default_rng(rows).poisson(1.0, size=(ROUNDS, TREES, rows))
     with torch.inference_mode(False):
         return torch.tensor(drawn, dtype=torch.float32, device=device)
