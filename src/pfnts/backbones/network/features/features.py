@@ -2,8 +2,8 @@
 
 The network combines them instead of learning them by heart. With few rows and a nearly linear reward nothing
 is better than ridge regression; on a smooth one, little is better than kernel ridge regression; where rows
-are close together, little is better than the nearest; trees find jumps. `table` lists all features. Models are
-refitted at sizes that grow geometrically, so n rows take about log n fits.
+are close together, little is better than the nearest; trees find jumps. `table` lists all features. Models
+are refitted at sizes that grow geometrically, so n rows take about log n fits.
 """
 
 from __future__ import annotations
