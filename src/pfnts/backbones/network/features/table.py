@@ -27,8 +27,8 @@ class Feature:
 
 
 FEATURES = (
-    Feature("lines", "prediction", 3, "ridge", "ridge regression on 1, x; penalties 0.1 P, P, 10 P", 9),
-    Feature("waves", "prediction", 3, "ridge", "the same on 1, x, sin x, cos x, sin 2x, cos 2x", 36),
+    Feature("lines", "prediction", 3, "ridge", "ridge regression on 1, x; penalties 0.1 P, P, 10 P", 10),
+    Feature("waves", "prediction", 3, "ridge", "the same on 1, x, sin x, cos x, sin 2x, cos 2x", 35),
     Feature(
         "kernel",
         "prediction",
@@ -47,7 +47,7 @@ FEATURES = (
     Feature(
         "average by evidence", "prediction", 1, "features", "average of these twelve, posterior probabilities"
     ),
-    Feature("trees", "prediction", 2, "trees", "boosted trees, 8 per round: after 3 rounds, after 8", 400),
+    Feature("trees", "prediction", 2, "trees", "boosted trees, 8 per round: after 3 rounds, after 8", 447),
     Feature(
         "nearest",
         "prediction",
