@@ -1,7 +1,7 @@
-"""Train several variants of the network from nothing on the same minibatches, and score them on held-out functions.
+"""Train variants of the network from nothing on the same minibatches, and score them on held-out functions.
 
-Every minibatch trains one step of each variant, so differences between them are not differences of the tables.
-Milliseconds of a step are those of the variant alone.
+Every minibatch trains one step of each variant, so they differ by nothing but their settings. A variant with
+another prior has minibatches of its own. Milliseconds of a step are those of the variant alone.
 
     python benchmarks/recipe_experiments.py --device cuda --seconds 180 --out runs/width \\
         "base" "narrow: architecture.cell_layers=1" "slow: learning_rate=2e-3"
@@ -27,7 +27,6 @@ from pfnts.backbones.network.training.minibatches import rounds
 from pfnts.backbones.network.training.recipe import Recipe, read_recipe, recipe_from_dict
 from pfnts.backbones.network.training.train import make_learner
 from pfnts.experiments.training_scores import SIZES, training_scores
-
 
 SCORED = (
     *("friedman1-5", "friedman1-10", "friedman2-5", "friedman3-5", "linear-10", "bart-4", "steps-10"),

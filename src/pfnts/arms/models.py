@@ -22,7 +22,7 @@ from pfnts.backbones.base import Backbone, Question
 from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator
 from pfnts.posterior.base import Array
-from pfnts.posterior.estimator import stand_in
+from pfnts.posterior.estimator import pooled
 
 _Numbers: TypeAlias = NDArray[np.int64]
 Version: TypeAlias = tuple[str, int, int]
@@ -187,10 +187,15 @@ class ArmModels:
             answers = [answers[0].part(part) for part in parts]
         said = iter(answers)
         return [
-            estimator.posterior(next(said), size=model.version, reward_variance=model.reward_variance)
+            estimator.posterior(
+                next(said),
+                size=model.version,
+                own=model.version if self.layout.by_features else model.held[arm],
+                reward_variance=model.reward_variance,
+            )
             if model.version
-            else stand_in(self._pooled(), q)
-            for model in models
+            else pooled(self._pooled(), q)
+            for model, arm in zip(models, numbers[::q].tolist(), strict=True)
         ]
 
     def ridge_scores(self) -> RidgeScores:

@@ -38,10 +38,11 @@ def pretrain(
 ) -> None:
     """Train the network of the embedded backbone on its synthetic prior, from random weights.
 
-    A run stops at its last step, after --stop-after seconds, or by Ctrl-C; --resume continues it from the last state
-    in OUT, with the same tables as a run that was not interrupted. OUT/weights.safetensors holds the averaged weights
-    in float16, for `pfnts evaluate-backbone embedded --weights` or `EmbeddedBackbone(weights=...)`, and OUT/log.csv
-    the rows seen, seconds, loss, learning rate and held-out scores.
+    A run stops at its last step, after --stop-after seconds, or by Ctrl-C; --resume continues it from the
+    last state in OUT, with the same tables as a run that was not interrupted. OUT/weights.safetensors holds
+    the averaged weights in float16, for `pfnts evaluate-backbone embedded --weights` or
+    `EmbeddedBackbone(weights=...)`, and OUT/log.csv the rows seen, seconds, loss, learning rate and held-out
+    scores.
     """
     # Imported here: PyTorch takes seconds.
     from pfnts.backbones.network.training.recipe import read_recipe
@@ -58,7 +59,8 @@ def pretrain(
     before = read_progress(out, settings)
     if before.step and not resume:
         raise ValueError(
-            f"--out must be a folder without a run, {out} holds one of {before.step:,} steps; add --resume to continue it"
+            f"--out must be a folder without a run, {out} holds one of {before.step:,} steps; "
+            "add --resume to continue it"
         )
     if before.step >= settings.steps:
         raise ValueError(
@@ -103,8 +105,8 @@ def in_words(row: dict[str, Any]) -> str:
     """Return one line for a row of the log."""
     scores = ((name, " ".join(f"{x:.3f}" for x in row[name])) for name in ("mean R2", "mean CRPS"))
     return (
-        f"step {row['step']:,}, {row['rows'] / 1e6:,.1f} million rows, {row['seconds']:,.0f} s: loss {row['loss']:.4f}, "
-        f"held-out {', '.join(map(' '.join, scores))}"
+        f"step {row['step']:,}, {row['rows'] / 1e6:,.1f} million rows, {row['seconds']:,.0f} s: "
+        f"loss {row['loss']:.4f}, held-out {', '.join(map(' '.join, scores))}"
     )
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 import torch
 
-from pfnts.backbones.network.features.regressions import base_predictions_of
+from pfnts.backbones.network.features.features import features_of
 from pfnts.backbones.network.prior.device_rng import DeviceRng
 from pfnts.backbones.network.prior.tables import Tables, draw_tables
 from pfnts.backbones.network.training import minibatches as module
@@ -86,12 +86,12 @@ def test_late_lengths_come_in_the_last_part() -> None:
 def test_base_predictions_are_those_of_the_tables_alone(
     together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = draw_tables(8, 20, 3, asked=5, rng=DeviceRng(1), groups=2)
+    tables = draw_tables(8, 20, 3, queries=5, rng=DeviceRng(1), groups=2)
     monkeypatch.setattr(module, "MATRICES", 3 * 24**2)  # regressions of three tables at a time
     whole = minibatch_of(tables, queries=4, known=8, together=together)
     for minibatch, names_arm in zip(whole.parts(4), tables.names_arm.chunk(4), strict=True):
         asked = 4 if together else 1
-        expected = base_predictions_of(minibatch.X, minibatch.y, asked=asked, names_arm=names_arm)
+        expected = features_of(minibatch.X, minibatch.y, asked=asked, names_arm=names_arm)
         torch.testing.assert_close(minibatch.base_predictions, expected, atol=1e-4, rtol=1e-4)
         assert minibatch.again.shape[1] == len(minibatch.X) == 2
 

@@ -43,7 +43,7 @@ def weights(out: Path) -> dict[str, torch.Tensor]:
 
 
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
-    tables = draw_tables(64, 64, 3, asked=16, rng=DeviceRng(77), groups=16)
+    tables = draw_tables(64, 64, 3, queries=16, rng=DeviceRng(77), groups=16)
     minibatch = minibatch_of(tables, queries=32, known=16, together=False)
     identity = DeviceRng(1).normal(64, 3, TINY.identity)
     torch.manual_seed(RECIPE.seed)
@@ -145,7 +145,7 @@ def test_compiled_parts_give_the_same_loss(together: bool) -> None:
     network = CausalPFN(TINY)
     compiled = copy.deepcopy(network)
     compile_parts(compiled, backend="eager")
-    tables = draw_tables(8, 20, 3, asked=5, rng=DeviceRng(1), groups=2)
+    tables = draw_tables(8, 20, 3, queries=5, rng=DeviceRng(1), groups=2)
     minibatch = minibatch_of(tables, queries=4, known=8, together=together)
     identity = DeviceRng(2).normal(8, 3, TINY.identity)
     one, other = (training_loss(net, minibatch, identity) for net in (network, compiled))

@@ -50,7 +50,7 @@ def draw_dense(X: Tensor, *, rng: DeviceRng, trend: float) -> Tensor:  # noqa: A
 
 
 def standardise(x: Tensor) -> Tensor:
-    """Give mean 0 and standard deviation 1 over the rows."""
+    """Scale to mean 0 and standard deviation 1 over the rows."""
     return (x - x.mean(1, keepdim=True)) / (x.std(1, keepdim=True) + 1e-6)
 
 

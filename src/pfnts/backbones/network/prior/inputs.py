@@ -1,4 +1,4 @@
-"""Where the contexts of a table lie, and how they are shown."""
+"""Contexts of a table: as the reward function uses them, and as columns show them."""
 
 from __future__ import annotations
 

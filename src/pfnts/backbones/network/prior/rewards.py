@@ -1,4 +1,4 @@
-"""What is seen of a worth: noisy rewards, yes or no, shares, counts."""
+"""Rewards of a given mean: with noise, yes or no, shares, counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pfnts.backbones.network.prior.functions import standardise
 
 
 class Reward(Protocol):
-    """What is seen of a worth."""
+    """Distribution of the rewards of a batch of tables."""
 
     @property
     def mean(self) -> Tensor:
@@ -106,7 +106,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Count:
-    """How often something happened."""
+    """Number of events."""
 
     mean: Tensor
 

@@ -1,8 +1,8 @@
 """The prior the network is fitted to: random bandit histories, drawn in batches on the device.
 
-A table is drawn in four steps: where its contexts lie (`inputs`), what they are worth (`functions`), which
-of them a policy would have tried an arm on (`logging_policy`), and what is then seen as reward (`rewards`). In a
-quarter of the tables the reward says whether a class was named rightly (`classes`).
+A table is drawn in four steps: contexts (`inputs`), mean rewards (`functions`), the rows that a policy would
+have chosen (`logging_policy`), rewards (`rewards`). `mixture` has the shares of the kinds of table; in one of
+them the reward says whether a class was named correctly (`classes`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Tables:
 
     @property
     def names_arm(self) -> Tensor:
-        """Whether a column names an arm, (B, P)."""
+        """(B, P), true for columns that name an arm."""
         features = self.X.shape[2]
         return torch.arange(features, device=self.X.device) >= features - self.arms[:, None]
 
@@ -64,7 +64,7 @@ def draw_tables(
     rows: int,
     features: int,
     *,
-    asked: int,
+    queries: int,
     rng: DeviceRng,
     mixture: Mixture | None = None,
     groups: int = 8,
@@ -72,11 +72,11 @@ def draw_tables(
 ) -> Tables:
     """Draw ``batch`` histories; each of ``groups`` equal parts shares its discrete choices.
 
-    The last ``asked`` rows will be asked about: mostly, they are anybody, not those a policy chose.
+    The last ``queries`` rows are to be predicted: most of them come from the population, not from a policy.
     """
     size = (batch // groups, rows, features)
     mixture = mixture or Mixture()
-    parts = [draw_group(*size, asked=asked, rng=rng, mixture=mixture, draws=draws) for _ in range(groups)]
+    parts = [draw_group(*size, queries=queries, rng=rng, mixture=mixture, draws=draws) for _ in range(groups)]
     return Tables(
         X=torch.cat([p.X for p in parts]),
         y=torch.cat([p.y for p in parts]),
@@ -87,21 +87,21 @@ def draw_tables(
 
 
 def draw_group(
-    batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, mixture: Mixture, draws: int
+    batch: int, rows: int, features: int, *, queries: int, rng: DeviceRng, mixture: Mixture, draws: int
 ) -> Tables:
     """Draw histories that share the family of functions, the number of arms and how they were collected."""
     kind, trend = rng.choice(mixture.kinds()), trend_of(rows)
-    draw = partial(draw_values, batch, rows, features, asked=asked, rng=rng, mixture=mixture)
+    draw = partial(draw_values, batch, rows, features, queries=queries, rng=rng, mixture=mixture)
     reward: Reward
     if kind == 0:
         shown, value, arms = draw(trend=trend)
         reward = draw_reward(value, shown, rng=rng)
     elif kind == 1:
-        shown, value, arms = draw_classes(batch, rows, features, asked=asked, rng=rng, trend=trend)
+        shown, value, arms = draw_classes(batch, rows, features, queries=queries, rng=rng, trend=trend)
         reward = Share(value, 1)
     elif kind < 4:
         shown, value, reward, arms = draw_rarities(
-            batch, rows, features, asked=asked, rng=rng, mixture=mixture, trend=trend, noise=kind == 3
+            batch, rows, features, queries=queries, rng=rng, mixture=mixture, trend=trend, noise=kind == 3
         )
     elif kind == 4:
         shown, value, arms = draw(trend=1.0, function=draw_dense)
@@ -138,7 +138,7 @@ def draw_values(
     rows: int,
     features: int,
     *,
-    asked: int,
+    queries: int,
     rng: DeviceRng,
     mixture: Mixture,
     trend: float,
@@ -164,7 +164,7 @@ def draw_values(
             appeal = value - torch.exp(0.7 * rng.normal(batch, 1)) * other
     value = value.clamp(-6, 6)
     if collected:
-        chosen = choose_rows(standardise(appeal), asked=asked, rng=rng)
+        chosen = choose_rows(standardise(appeal), queries=queries, rng=rng)
         value = value.gather(1, chosen)
         shown = shown.gather(1, chosen[..., None].expand(-1, -1, features))
     return shown, value, arms
@@ -175,7 +175,7 @@ def draw_rarities(
     rows: int,
     features: int,
     *,
-    asked: int,
+    queries: int,
     rng: DeviceRng,
     mixture: Mixture,
     noise: bool,
@@ -187,7 +187,7 @@ def draw_rarities(
     """
     if not noise and not rng.chance(mixture.flat):
         shown, value, arms = draw_values(
-            batch, rows, features, asked=asked, rng=rng, mixture=mixture, trend=trend
+            batch, rows, features, queries=queries, rng=rng, mixture=mixture, trend=trend
         )
         rate = draw_rates(batch, 1, rng=rng, rare=0.5).clamp(1e-4, 1 - 1e-4)
         effect = 1.5 * rng.uniform(batch, 1) ** 2  # mostly weak

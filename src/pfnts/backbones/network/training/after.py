@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pfnts.backbones.network.features.regressions import base_predictions_of
+from pfnts.backbones.network.features.features import features_of
 from pfnts.backbones.network.network import CausalPFN
 from pfnts.backbones.network.normalisation import Normalisation
 
@@ -40,7 +40,7 @@ class Histories:
         norm, asked = Normalisation.of(X[:, :known], y[:, :known]), queries.shape[1]
         shown = norm.contexts(torch.cat([X, queries], 1))
         targets = torch.nn.functional.pad(norm.targets(y), (0, asked))
-        told = base_predictions_of(shown, targets, asked=asked)
+        told = features_of(shown, targets, asked=asked)
         return cls(shown.float(), targets.float(), told, asked, norm)
 
     @torch.inference_mode()

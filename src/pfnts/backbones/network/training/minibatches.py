@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pfnts.backbones.network.features.features import features_of
 from pfnts.backbones.network.features.kernels import CENTRES
-from pfnts.backbones.network.features.regressions import Regressions
 from pfnts.backbones.network.normalisation import Normalisation
 from pfnts.backbones.network.prior.device_rng import DeviceRng
 from pfnts.backbones.network.prior.tables import Tables, draw_tables
@@ -27,8 +27,6 @@ MOST_KNOWN = 2048
 """Number of rows from which on a history keeps its scale."""
 DRAWS = 4
 """Fresh rewards at every query."""
-TENSORS = ("X", "y", "base_predictions", "mean", "again")
-"""Arrays of a minibatch."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Minibatch:
     again: Tensor
     """(draws, B, q), fresh rewards."""
     together: bool
-    """Whether the last rows are predicted from the rows before the first of them."""
+    """If true, the last rows are predicted from the rows before the first of them."""
 
     @property
     def shape(self) -> Shape:
@@ -56,7 +54,7 @@ class Minibatch:
 
     def tensors(self) -> list[Tensor]:
         """Its arrays."""
-        return [getattr(self, name) for name in TENSORS]
+        return [self.X, self.y, self.base_predictions, self.mean, self.again]
 
     def parts(self, number: int) -> list[Minibatch]:
         """Split the tables into equal parts."""
@@ -70,25 +68,19 @@ def minibatch_of(tables: Tables, *, queries: int, known: int, together: bool) ->
     norm = Normalisation.of(tables.X[:, :known], tables.y[:, :known])
     X, y = norm.contexts(tables.X), norm.targets(tables.y)
     mean, again = norm.targets(tables.mean[:, -queries:]), norm.targets(tables.again[:, :, -queries:])
-    first = X.shape[1] - (queries if together else 1)
-
-    def base_predictions(X: Tensor, y: Tensor, names_arm: Tensor) -> Tensor:
-        regressions = Regressions(names_arm)
-        told = regressions.extend(X[:, :first], y[:, :first])
-        return torch.cat([told, regressions.base_predictions(X[:, first:], [first])], 1)
-
     basis = max(5 * X.shape[2] + 1, X.shape[2] + 1 + min(CENTRES, X.shape[1]))
     at_once = max(1, MATRICES // basis**2)
     each = zip(*(x.split(at_once) for x in (X, y, tables.names_arm)), strict=True)
-    told = torch.cat([base_predictions(*part) for part in each])
+    asked = queries if together else 1
+    told = torch.cat([features_of(X, y, asked=asked, names_arm=names_arm) for X, y, names_arm in each])
     return Minibatch(X, y, told, mean, again, together)
 
 
 def draw_minibatches(recipe: Recipe, number: int, *, device: str) -> list[Minibatch]:
     """Draw the minibatches of one call of the prior: a function of the recipe and the call's number.
 
-    A history of t rows is normalised by its first b(t) rows in use: by all of them while they are few, else by
-    40 to 100 % of them, and never by more than some 2,048. So are these.
+    In use, a history of t rows is normalised by its first b(t) rows: by all of them while they are few, else
+    by 40 to 100 % of them, and never by more than some 2,048. So are these.
     """
     rng = DeviceRng(seed_of(recipe.seed, number), device=device)
     late = number * recipe.steps_per_draw * recipe.uses >= recipe.late * recipe.steps
@@ -100,7 +92,14 @@ def draw_minibatches(recipe: Recipe, number: int, *, device: str) -> list[Miniba
     size, draws = recipe.batch(rows, features), recipe.steps_per_draw
     rows = rows or recipe.most_of_few
     drawn = draw_tables(
-        size * draws, rows, features, asked=queries, rng=rng, mixture=recipe.prior, groups=draws, draws=DRAWS
+        size * draws,
+        rows,
+        features,
+        queries=queries,
+        rng=rng,
+        mixture=recipe.prior,
+        groups=draws,
+        draws=DRAWS,
     )
     order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=rng.generator)
     parts = draws // 2 if few else 2
@@ -142,7 +141,7 @@ def seed_of(seed: int, number: int) -> int:
 def drawn_ahead(
     calls: Iterator[list[Minibatch]], *, most: int, lock: AbstractContextManager[Any]
 ) -> Iterator[list[Minibatch]]:
-    """Draw up to ``most`` calls ahead in a thread and on a stream of its own: a call is many small kernels."""
+    """Draw up to ``most`` calls ahead in a thread and on a stream of its own."""
     waiting: queue.Queue[list[Minibatch] | BaseException] = queue.Queue(most)
     own, closed = torch.cuda.Stream(), threading.Event()
 

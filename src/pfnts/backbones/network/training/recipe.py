@@ -58,7 +58,7 @@ class Recipe:
         return self.draws_per_round * self.steps_per_draw * self.uses
 
     def widths_of(self, rows: int) -> list[int]:
-        """Columns that tables of so many rows have; longer ones are narrower, as they are in use."""
+        """Columns that tables of so many rows have; longer ones are narrower, as in use."""
         return [p for p in self.widths if p <= NARROW or rows * p <= 2.5 * CELLS]
 
     def batch(self, rows: int, features: int) -> int:
@@ -82,7 +82,7 @@ class Shape(NamedTuple):
     queries: int
     """Number of rows at the end that are predicted."""
     together: bool
-    """Whether each is predicted from the rows before the first of them, not from all rows before it."""
+    """If true, each is predicted from the rows before the first of them, else from all rows before it."""
 
 
 def queries_of(rows: int) -> int:

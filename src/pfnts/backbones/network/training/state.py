@@ -21,7 +21,7 @@ LARGEST = 15_000_000
 
 @dataclass
 class Progress:
-    """How far a training run is."""
+    """Progress of a training run, and its log."""
 
     step: int = 0
     rows: int = 0
@@ -49,7 +49,7 @@ def save_state(out: Path, learner: Learner, progress: Progress) -> None:
 
 
 def load_state(out: Path, learner: Learner) -> Progress:
-    """Read the state of a run in place; a folder without one leaves the learner as it is."""
+    """Read the state of a run in place; without one, the learner does not change."""
     progress = read_progress(out, learner.recipe)
     if not progress.step:
         return progress
@@ -69,7 +69,7 @@ def load_state(out: Path, learner: Learner) -> Progress:
 
 
 def read_progress(out: Path, recipe: Recipe) -> Progress:
-    """Return how far the run in a folder is, which must have the same recipe but for the number of steps."""
+    """Return how far the run in a folder is, which must have the same recipe."""
     path = out / "progress.json"
     if not path.exists():
         return Progress()

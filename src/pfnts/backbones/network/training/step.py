@@ -9,15 +9,16 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MethodType
 
 import torch
+import torch._inductor.config
 from torch import Tensor, nn
 
 from pfnts.backbones.network.network import CausalPFN
 from pfnts.backbones.network.training.loss import training_loss
-from pfnts.backbones.network.training.minibatches import TENSORS, Minibatch
+from pfnts.backbones.network.training.minibatches import Minibatch
 from pfnts.backbones.network.training.muon import Muon
 from pfnts.backbones.network.training.recipe import Recipe, Shape
 
@@ -74,7 +75,7 @@ class Learner:
 
 
 class GraphLearner(Learner):
-    """The same on a GPU, in bfloat16 and by recorded steps.
+    """A `Learner` on a GPU, in bfloat16 and with recorded steps.
 
     Parameters
     ----------
@@ -130,14 +131,15 @@ class GraphLearner(Learner):
 
     def _record(self, minibatch: Minibatch, identity: Tensor) -> RecordedStep:
         inputs = [x.clone() for x in (*minibatch.tensors(), identity)]
-        own = replace(minibatch, **dict(zip(TENSORS, inputs, strict=False)))
+        X, y, told, mean, again, own_identity = inputs
+        own = Minibatch(X, y, told, mean, again, minibatch.together)
         graph = torch.cuda.CUDAGraph()
         with self._lock:
             torch.cuda.synchronize()
             with torch.cuda.stream(self._side):
                 graph.capture_begin(pool=self._pool)
                 try:
-                    loss = self._step(own, inputs[-1])
+                    loss = self._step(own, own_identity)
                 finally:
                     graph.capture_end()
             torch.cuda.synchronize()
@@ -152,7 +154,7 @@ class RecordedStep:
     """Arrays that the graph reads."""
     graph: torch.cuda.CUDAGraph
     loss: Tensor
-    """Where it writes."""
+    """Array that it writes."""
 
     def __call__(self, minibatch: Minibatch, identity: Tensor) -> Tensor:
         """Take the step; return the loss before it."""
@@ -172,8 +174,10 @@ def gradients_of(network: nn.Module) -> list[Tensor]:
 
 
 def compile_parts(network: CausalPFN, *, backend: str = "inductor") -> None:
-    """Compile what lies between attentions, for all shapes at once; blocks alike share what is compiled."""
+    """Compile what lies between attentions, for all shapes; equal blocks share the result."""
     torch._dynamo.config.cache_size_limit = 64
+    # With padding, kernels for dynamic shapes met unexpected strides (torch 2.11, H200).
+    torch._inductor.config.shape_padding = False
     parts: list[tuple[list[nn.Module], str]] = [
         ([*network.columns, *network.in_context], "ask"),
         ([*network.columns, *network.in_context], "finish"),
