@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,10 +12,15 @@ from torch import Tensor
 
 from pfnts.backbones.network.attention import attend, mask_of
 from pfnts.backbones.network.inference.buffer import Buffer
+from pfnts.backbones.network.inference.products import attend_by_products, pays
 
 FEW_ON_A_CARD = 6144
 """Up to as many queries, over all heads, plain products are faster on a card: fused attention reads keys once for
 every 64 queries, one key after the other, and leaves most of the card idle."""
+
+
+TOKENS_AT_ONCE = {"cpu": 256, "cuda": 2**16, "mps": 2**12}
+"""Tokens of one call; a call computes all scores from the first key to the last that any of its tokens sees."""
 
 
 class WithCaches:
@@ -43,7 +49,7 @@ class WithCaches:
         """With the new tokens, after the pass."""
         self._visible, self._data, self._device = visible, list(data), device
         self._queries = [len(each) - d for each, d in zip(visible, data, strict=True)]
-        self._masks: dict[tuple[int, int, bool], Tensor | None] = {}
+        self._masks: dict[tuple[int, int | None, bool], list[_Span]] = {}
         of_data, of_queries = (np.repeat(np.arange(len(data)), n) for n in (self._data, self._queries))
         # Tokens come in the order data of all, queries of all; attention takes them history by history.
         order = np.argsort(np.concatenate([of_data, of_queries]), kind="stable")
@@ -66,20 +72,42 @@ class WithCaches:
 
     def _attend(self, i: int, block: int, most: int | None, query: Tensor, data: bool) -> Tensor:
         """Attend from tokens of one history to the first ``most`` tokens of its cache, as far as visible."""
-        if not query.shape[2]:
-            return query
-        visible = self._visible[i] if data else self._visible[i][self._data[i] :]
-        length = int(visible.max()) if most is None else min(most, int(visible.max()))
-        which = i, length, data
-        if which not in self._masks:
-            some_hidden = int(visible.min()) < length
-            at = torch.from_numpy(visible).to(self._device)
-            self._masks[which] = mask_of(at, length) if some_hidden else None
-        return attend_few(query, *self.caches[i][block].upto(length), mask=self._masks[which])
+        spans = self._spans(i, most, data)
+        parts = zip(query.split([span.tokens for span in spans], 2), spans, strict=True)
+        cache = self.caches[i][block]
+        attended = [attend_fast(part, *cache.upto(span.keys), mask=span.mask) for part, span in parts]
+        return attended[0] if len(attended) == 1 else torch.cat(attended, 2)
+
+    def _spans(self, i: int, most: int | None, data: bool) -> list[_Span]:
+        if (i, most, data) not in self._masks:
+            visible = self._visible[i] if data else self._visible[i][self._data[i] :]
+            visible = visible if most is None else np.minimum(visible, most)
+            at_once = TOKENS_AT_ONCE[self._device.type]
+            cuts = [visible[begin : begin + at_once] for begin in range(0, max(1, len(visible)), at_once)]
+            self._masks[i, most, data] = [_Span.of(cut, self._device) for cut in cuts]
+        return self._masks[i, most, data]
 
 
-def attend_few(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None) -> Tensor:
-    """As `attend`, by plain products where queries are few and on a card."""
+@dataclass(frozen=True)
+class _Span:
+    """Tokens that attend together: to the first ``keys`` tokens of a cache, but for what a mask hides."""
+
+    tokens: int
+    keys: int
+    mask: Tensor | None
+
+    @staticmethod
+    def of(visible: NDArray[np.int64], device: torch.device) -> _Span:
+        keys = int(visible.max(initial=1))
+        hidden = len(visible) and int(visible.min()) < keys
+        mask = mask_of(torch.from_numpy(visible).to(device), keys) if hidden else None
+        return _Span(len(visible), keys, mask)
+
+
+def attend_fast(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None) -> Tensor:
+    """As `attend`, by plain products on a card where queries are few, or by oneDNN's on a CPU where they are many."""
+    if pays(query, key):
+        return attend_by_products(query, key, value, mask=mask)
     H, m, w = query.shape[1:]
     if not query.is_cuda or H * m > FEW_ON_A_CARD:
         return attend(query, key, value, mask=mask)

@@ -114,4 +114,4 @@ class EmbeddedSequence(PredictiveSequence):
         if not (SMALLEST_BASIS <= basis < LARGEST_BASIS and n > 2 * basis):
             return None
         held = self._states[2 * basis][0].size if 2 * basis in self._states else 0
-        return 2 * basis, min(n, 5 * (n - 2 * basis), held + n // 4)  # all at 2.5 times the basis
+        return 2 * basis, min(n, 5 * (n - 2 * basis), held + n // 16)  # all at 2.5 times the basis
