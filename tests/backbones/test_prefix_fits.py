@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -131,3 +133,26 @@ def test_histories_share_the_room_and_leave_it_when_they_end(log: Log) -> None:
     assert fits.held == 12
     other.means([[1.0]], [4, 8])
     assert len(log.fitted) == 4
+
+
+def test_threads_may_share_the_cache(log: Log) -> None:
+    fits = LRUCache(capacity=60)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def ask(seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+        right = []
+        for _ in range(60):
+            sequence = history(log, 16, fits=fits)
+            sizes = rng.integers(1, 17, 3)
+            right.append(np.allclose(sequence.means([[0.0]], sizes)[:, 0], (sizes - 1) / 2))
+        return all(right)
+
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert all(threads.map(ask, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    gc.collect()
+    assert fits.held == 0

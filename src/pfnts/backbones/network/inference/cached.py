@@ -75,7 +75,10 @@ class WithCaches:
         spans = self._spans(i, most, data)
         parts = zip(query.split([span.tokens for span in spans], 2), spans, strict=True)
         cache = self.caches[i][block]
-        attended = [attend_fast(part, *cache.upto(span.keys), mask=span.mask) for part, span in parts]
+        attended = [
+            attend_fast(part, *cache.upto(span.keys), mask=span.mask, common=span.common)
+            for part, span in parts
+        ]
         return attended[0] if len(attended) == 1 else torch.cat(attended, 2)
 
     def _spans(self, i: int, most: int | None, data: bool) -> list[_Span]:
@@ -94,20 +97,21 @@ class _Span:
 
     tokens: int
     keys: int
+    common: int
+    """Number of keys that all tokens see."""
     mask: Tensor | None
 
     @staticmethod
     def of(visible: NDArray[np.int64], device: torch.device) -> _Span:
-        keys = int(visible.max(initial=1))
-        hidden = len(visible) and int(visible.min()) < keys
-        mask = mask_of(torch.from_numpy(visible).to(device), keys) if hidden else None
-        return _Span(len(visible), keys, mask)
+        keys, common = int(visible.max(initial=1)), int(visible.min(initial=2**62))
+        mask = mask_of(torch.from_numpy(visible).to(device), keys) if common < keys else None
+        return _Span(len(visible), keys, common, mask)
 
 
-def attend_fast(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None) -> Tensor:
+def attend_fast(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, common: int) -> Tensor:
     """As `attend`, by plain products on a card where queries are few, or by oneDNN's on a CPU where they are many."""
     if pays(query, key):
-        return attend_by_products(query, key, value, mask=mask)
+        return attend_by_products(query, key, value, mask=mask, common=common)
     H, m, w = query.shape[1:]
     if not query.is_cuda or H * m > FEW_ON_A_CARD:
         return attend(query, key, value, mask=mask)

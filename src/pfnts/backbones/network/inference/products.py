@@ -30,14 +30,18 @@ def pays(query: Tensor, key: Tensor) -> bool:
     return enough and query.device.type == "cpu" and query.dtype == torch.float32 and has_onednn()
 
 
-def attend_by_products(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None) -> Tensor:
+def attend_by_products(
+    query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, common: int
+) -> Tensor:
     """As `pfnts.backbones.network.attention.attend`, for one history on a CPU with oneDNN, without gradients.
+
+    The mask hides none of the first ``common`` keys.
 
     Examples
     --------
     >>> query, key = torch.randn(1, 4, 70, 8), torch.randn(1, 2, 300, 8)
     >>> same = torch.nn.functional.scaled_dot_product_attention(query, key, key, enable_gqa=True)
-    >>> not has_onednn() or torch.allclose(attend_by_products(query, key, key, mask=None), same, atol=1e-5)
+    >>> not has_onednn() or torch.allclose(attend_by_products(query, key, key, mask=None, common=300), same, atol=1e-5)
     True
     """
     H, m, w = query.shape[1:]
@@ -45,14 +49,13 @@ def attend_by_products(query: Tensor, key: Tensor, value: Tensor, *, mask: Tenso
     share = H // h
     query = (query * (math.log2(math.e) / w**0.5)).view(h, share, m, w)  # powers of two are quicker than of e
     attended = torch.empty_like(query)
-    first = 0 if mask is None else int((mask[0] == 0).sum())  # keys that all queries see
     rows = max(32, SCORES // (share * n))
     for of_head, k, v, out in zip(query, key[0], value[0].mT, attended, strict=True):
         for begin in range(0, m, rows):
             part = slice(begin, begin + rows)
             score = _product(of_head[:, part].reshape(-1, w), k)
             if mask is not None:
-                score.view(share, -1, n)[:, :, first:] += mask[part, first:]
+                score.view(share, -1, n)[:, :, common:] += mask[part, common:]
             score.sub_(score.amax(1, keepdim=True)).exp2_()
             out[:, part] = (_product(score, v) / score.sum(1, keepdim=True)).view(share, -1, w)
     return attended.view(1, H, m, w)
