@@ -37,7 +37,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = N
 
 @dataclass(frozen=True)
 class WithinTables:
-    """Attention of tokens to the ``data`` tokens of their own table; the last ``asked`` tokens are queries."""
+    """Attention to the ``data`` tokens of the same table; the last ``asked`` tokens are queries."""
 
     data: int
     asked: int
@@ -46,11 +46,11 @@ class WithinTables:
 
     def __call__(
         self,
-        block: int,
+        block: int,  # noqa: ARG002
         visible: int | None,
         query: Tensor,
         key: Tensor,
-        value: Tensor,  # noqa: ARG002
+        value: Tensor,
     ) -> Tensor:
         """Attend as `pfnts.backbones.network.network.Attend`."""
         key, value = key[:, :, :visible], value[:, :, :visible]

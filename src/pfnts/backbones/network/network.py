@@ -64,7 +64,7 @@ class Architecture:
 
 
 class Attend(Protocol):
-    """Attention of a pass's tokens to data tokens: those of the pass, and those of a cache if there is one."""
+    """Attention of the tokens of a pass to data tokens: those of the pass, and of a cache if there is one."""
 
     def __call__(self, block: int, visible: int | None, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Return the attended values (B, P * heads, m, w) at a block, numbered from the first.
@@ -140,7 +140,7 @@ class CausalPFN(nn.Module):
 
         Returns
         -------
-        Means (B, q), quantiles (B, q, Q), and the logarithm of the standard deviation of the true mean, (B, q).
+        Means (B, q), quantiles (B, q, Q), and the logarithm of the mean's standard deviation (B, q).
         """
         data, columns = y.shape[1], len(self.columns)
         identity = identity.to(self.cells.missing.dtype)
@@ -300,14 +300,14 @@ class CausalBlock(nn.Module):
         return query, self._split(self.key(normed)), self._split(self.value(normed))
 
     def queries(self, normed: Tensor, position: Tensor) -> Tensor:
-        """Queries of tokens (B, m, P, w) as (B, P * heads, m, w / heads), the longer the more rows they see."""
+        """Queries of tokens (B, m, P, w) as (B, P * heads, m, w / heads), longer if they see more rows."""
         growth = F.softplus(self.sharpness(normed))  # (B, m, P, heads)
         scale = 1 + growth * position.to(normed.dtype)[:, None, None]
         query = self.query(normed).unflatten(-1, (self.heads, -1)) * scale[..., None]
         return query.flatten(-3, -2).transpose(-3, -2)
 
     def finish(self, h: Tensor, attended: Tensor) -> Tensor:
-        """Add attended values (B, P * heads, m, w / heads) to tokens (B, m, P, w); apply the feed-forward layer."""
+        """Add attended values (B, P * heads, m, w / heads) to tokens (B, m, P, w), and transform each."""
         return self.feed_forward(h + self.out(attended.transpose(-3, -2).reshape(h.shape)))
 
     def _split(self, tokens: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ from torch import Tensor
 class Buffer:
     """Tensors (..., n, w) of one length n; appending returns a longer buffer and leaves this one as it is.
 
-    Buffers share storage. Whoever first appends to one writes behind it; whoever comes second copies. Room grows
-    by doubling. Threads may read and append at the same time.
+    Buffers share storage: the first append to a buffer writes behind its rows, any other append copies them.
+    Room grows by doubling. Threads may read and append at the same time.
 
     Examples
     --------

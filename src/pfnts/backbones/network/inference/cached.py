@@ -15,12 +15,12 @@ from pfnts.backbones.network.inference.buffer import Buffer
 from pfnts.backbones.network.inference.products import attend_by_products, pays
 
 FEW_ON_A_CARD = 6144
-"""Up to as many queries, over all heads, plain products are faster on a card: fused attention reads keys once for
-every 64 queries, one key after the other, and leaves most of the card idle."""
+"""Up to as many queries, over all heads, plain products are faster on a card: fused attention reads all keys
+once for every 64 queries, and leaves most of the card idle."""
 
 
 TOKENS_AT_ONCE = {"cpu": 256, "cuda": 2**16, "mps": 2**12}
-"""Tokens of one call; a call computes all scores from the first key to the last that any of its tokens sees."""
+"""Tokens of one call, which computes the scores of all keys up to the last that any of them sees."""
 
 
 class WithCaches:
@@ -31,7 +31,8 @@ class WithCaches:
     caches
         Of each history, the keys and values of every block.
     visible
-        Of each history, the number of first tokens that each of its tokens attends to: data tokens, then queries.
+        Of each history, the number of tokens in its cache, the first ones, that each of its tokens attends to;
+        data tokens, then queries.
     data
         Number of data tokens of each history.
     device
@@ -109,7 +110,7 @@ class _Span:
 
 
 def attend_fast(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, common: int) -> Tensor:
-    """As `attend`, by plain products on a card where queries are few, or by oneDNN's on a CPU where they are many."""
+    """As `attend`, by the fastest way: it depends on the device and the number of queries."""
     if pays(query, key):
         return attend_by_products(query, key, value, mask=mask, common=common)
     H, m, w = query.shape[1:]

@@ -32,7 +32,7 @@ def run(network: CausalPFN, steps: Sequence[Step]) -> list[Result]:
     with torch.inference_mode():
         while left := [i for i, parts in enumerate(waiting) if parts]:
             columns = states[left[0]].frame.columns
-            room, chosen = CELLS_AT_ONCE[kind] // columns, []
+            room, chosen = CELLS_AT_ONCE[kind] // columns, list[int]()
             for i in left:  # the next part of each history, as far as there is room
                 tokens = waiting[i][0].tokens
                 if states[i].frame.columns == columns and (tokens <= room or not chosen):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pfnts.backbones.base import Matrix, Vector
@@ -19,9 +20,9 @@ NARROW = 40
 CELLS = 16_384
 """More columns are shown if they times the rows of the basis are no more than this."""
 WIDENED = 6.0
-"""Relative widening of a mean's standard deviation is this number over that of rows. After 3 to 64 rows that a
-policy chose, intervals of 95 % as the network states them cover 89 of 100 means of held-out functions at
-contexts of the whole population, and widened ones 95; where rows are drawn at random, 93 and 98."""
+"""A mean's standard deviation is widened by this number over that of rows. After 3 to 64 rows that a policy
+chose, the network's intervals of 95 % cover 89 of 100 means of held-out functions at contexts of the whole
+population, and widened ones 95; where rows are drawn at random, 93 and 98."""
 _LARGEST = np.finfo(np.float64).max
 
 
@@ -83,7 +84,7 @@ class Frame:
         norm = self.views[0].normalisation
         return np.clip(normalised * float(norm.y_scale) + float(norm.y_centre), -_LARGEST, _LARGEST)
 
-    def mean_sd(self, log_sd: Vector, sizes: Vector) -> Vector:
+    def mean_sd(self, log_sd: Vector, sizes: NDArray[np.int64]) -> Vector:
         """Return standard deviations (q,) of means in the units of the targets, after ``sizes`` (q,) rows."""
         return np.exp(log_sd) * float(self.views[0].normalisation.y_scale) * (1 + WIDENED / sizes)
 

@@ -23,8 +23,8 @@ KEPT_FOR = 8
 class EmbeddedSequence(PredictiveSequence):
     """The network's `pfnts.backbones.base.PredictiveSequence`: rows, and states of them in the frames in use.
 
-    A prefix of t rows is shown in the frame of its first `basis_of` (t) rows. Its state is computed when a prediction
-    or a forecast needs it. Appended rows wait until then, and pass through the network together with the queries.
+    A prefix of t rows is shown in the frame of its first `basis_of` (t) rows. A state is extended when a
+    prediction or a forecast needs it; until then appended rows wait. Rows and queries share a forward pass.
 
     Parameters
     ----------
@@ -106,9 +106,9 @@ class EmbeddedSequence(PredictiveSequence):
         self._states = held | {basis: (state, call) for basis, state in states.items()}
 
     def due(self) -> tuple[int, int] | None:
-        """Return the basis of the next frame, and the number of rows by now due in its state, if any are.
+        """Return the basis of the next frame and the number of rows due in its state by now, if any.
 
-        The state is computed a share at a time before it is needed, so that no prediction waits for all of it.
+        It is extended a little at a time before it is needed, so that no prediction waits for all of it.
         """
         n, basis = self.size, basis_of(self.size)
         if not (SMALLEST_BASIS <= basis < LARGEST_BASIS and n > 2 * basis):

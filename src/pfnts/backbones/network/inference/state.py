@@ -7,19 +7,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pfnts.backbones.base import Matrix, Vector
 from pfnts.backbones.network.features.regressions import BASE_PREDICTIONS, Regressions
 from pfnts.backbones.network.inference.buffer import Buffer
 from pfnts.backbones.network.inference.frame import Frame
 
 SHORT = 512
-"""Features of a frame with a smaller basis are computed on the CPU, wherever the network is: thousands of small
-operations, each of which takes longer to launch on a card than to compute."""
+"""Features of a frame with a smaller basis are computed on the CPU, wherever the network is: thousands of
+small operations, which take longer to launch on a card than to compute."""
 
 
 @dataclass(frozen=True)
 class State:
-    """The first rows of a history, as the network needs them; never changed, so that a copy is a reference."""
+    """The first rows of a history, as the network needs them; never changed, so a copy is a reference."""
 
     frame: Frame
     cache: tuple[Buffer, ...]
@@ -56,7 +55,7 @@ class Features:
         return Features(Regressions(frame.names_arm[None].to(where), few_trees_on="cpu"), where)
 
     def extend(self, X: Tensor, y: Tensor) -> tuple[Features, Tensor]:
-        """Append rows X (m, P), y (m,); return also base predictions (m, K) of each from the rows before it."""
+        """Append rows X (m, P), y (m,); return also base predictions (m, K), each from the rows before."""
         if not len(y):
             return self, X.new_zeros(0, BASE_PREDICTIONS)
         regressions = self.regressions.fork()
@@ -64,7 +63,7 @@ class Features:
         return Features(regressions, self.device), found[0]
 
     def base_predictions(self, X: Tensor, sizes: tuple[int, ...]) -> Tensor:
-        """Return base predictions (len(sizes) * q, K) of contexts X (q, P) after the first rows, sizes first."""
+        """Return base predictions (S * q, K) of contexts X (q, P) after each of S sizes, sizes first."""
         return self.regressions.base_predictions(self._exact(X), sizes)[0]
 
     def _exact(self, x: Tensor) -> Tensor:
