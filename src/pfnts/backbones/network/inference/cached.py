@@ -31,8 +31,8 @@ class WithCaches:
     caches
         Of each history, the keys and values of every block.
     visible
-        Of each history, the number of tokens in its cache, the first ones, that each of its tokens attends to;
-        data tokens, then queries.
+        Of each history, the number of first tokens in its cache that each of its tokens attends to; data
+        tokens, then queries.
     data
         Number of data tokens of each history.
     device
