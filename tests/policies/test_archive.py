@@ -28,7 +28,7 @@ from pfnts.events.event import to_dict
 from pfnts.policies import LinTS, LinUCB, Policy, make, names
 from pfnts.policies.archive import read_archive, write_archive
 from pfnts.policies.options import gathered
-from pfnts.posterior import PredictiveCLT
+from pfnts.posterior import SubCLT
 
 SAVED = Path(__file__).parent / "saved"
 
@@ -93,7 +93,7 @@ PROBES = [
             "0.1-pfn-ts-threshold.npz",
             {
                 "backbone": "linear",
-                "estimator": "subclt(base=1.5,coupled=true)",
+                "estimator": "subclt(base=1.5)",
                 "encoding": "threshold",
                 "exploration": 0.0,
             },
@@ -282,7 +282,7 @@ def test_round_trip_keeps_settings_labels_and_log(tmp_path: Path) -> None:
         ["x", 7],
         encoding=Adaptive(switch_times=(20, 40), arm_threshold=1),
         backbone="linear",
-        estimator="shrunk(prior_dof=3.0,floor=0.2,tails=student,base=1.5,coupled=true)",
+        estimator="shrunk(prior_dof=3.0,floor=0.2,base=1.5)",
         exploration=0.7,
         memory=Memory(refresh=1.1),
         traffic=Traffic(warmup=4, explore=0.125),
@@ -328,7 +328,7 @@ def test_objects_are_not_saved_but_asked_for(tmp_path: Path) -> None:
     class Own(LinearBackbone):
         name = "own"
 
-    policy = trained(PFNTS(["a", "b"], backbone=Own(), estimator=PredictiveCLT(), encoding="joint"))
+    policy = trained(PFNTS(["a", "b"], backbone=Own(), estimator=SubCLT(base=1.5), encoding="joint"))
     policy.save(tmp_path / "saved")
     with pytest.raises(ValueError, match="backbone must be passed to load"):
         PFNTS.load(tmp_path / "saved")
@@ -452,7 +452,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any], list[Any]], Any]] = {
     "evil estimator": lambda h, e: h["settings"].update(estimator="evil.B(x=1)"),
     "estimator a number": lambda h, e: h["settings"].update(estimator=3),
     "estimator endless": lambda h, e: h["settings"].update(estimator="subclt(base=1e308)"),
-    "estimator coupled by half": lambda h, e: h["settings"].update(estimator="subclt(coupled=0.5)"),
+    "estimator coupled": lambda h, e: h["settings"].update(estimator="subclt(coupled=true)"),
     "exploration negative": lambda h, e: h["settings"].update(exploration=-1),
     "refresh one": lambda h, e: h["settings"].update(refresh=1.0),
     "refresh a text": lambda h, e: h["settings"].update(refresh="often"),

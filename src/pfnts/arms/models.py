@@ -22,7 +22,7 @@ from pfnts.backbones.base import Backbone, Question
 from pfnts.events import ActionSet, History
 from pfnts.posterior import AnyPosterior, Estimator
 from pfnts.posterior.base import Array
-from pfnts.posterior.estimator import stand_in
+from pfnts.posterior.estimator import pooled
 
 _Numbers: TypeAlias = NDArray[np.int64]
 Version: TypeAlias = tuple[str, int, int]
@@ -194,7 +194,7 @@ class ArmModels:
                 reward_variance=model.reward_variance,
             )
             if model.version
-            else stand_in(self._pooled(), q)
+            else pooled(self._pooled(), q)
             for model, arm in zip(models, numbers[::q].tolist(), strict=True)
         ]
 

@@ -75,10 +75,10 @@ def _estimator(header: dict[str, Any]) -> str | None:
     variance, base = header["variance"], float(header["base"])
     if variance["settings"] is None:
         return None
-    options = {"base": base, "coupled": str(header["coupling"] == "joint").lower()}
+    options = {"base": base}
     if variance["name"] == "shrunk":
         own = variance["settings"]
-        options |= {"prior_dof": float(own["nu0"]), "floor": float(own["floor"]), "tails": own["tails"]}
+        options |= {"prior_dof": float(own["nu0"]), "floor": float(own["floor"])}
     return f"{variance['name']}({','.join(f'{key}={value}' for key, value in options.items())})"
 
 

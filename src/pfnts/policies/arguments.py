@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from pfnts.contexts import plain
 from pfnts.contexts.values import shown
@@ -87,20 +86,6 @@ def check_id(id: str | None, history: History) -> str | None:
     if id is not None and history.status(id) != "unknown":
         raise ValueError(f"id must be new, there is a decision {id!r} already")
     return id
-
-
-def check_eligible(eligible: ArrayLike | None, arms: Sequence[Label], n: int) -> NDArray[np.bool_]:
-    """Return a mask over the arms, broadcast to n rows, (n, K), or raise an error."""
-    if eligible is None:
-        return np.ones((n, len(arms)), dtype=np.bool_)
-    mask = np.asarray(eligible)
-    if mask.dtype != np.bool_ or mask.shape not in ((len(arms),), (n, len(arms))):
-        raise ValueError(
-            f"eligible must be a boolean mask over the {len(arms)} arms {list(arms)}, got {eligible!r}"
-        )
-    if not mask.any(axis=-1).all():
-        raise ValueError(f"eligible must leave at least one arm to choose, got {eligible!r}")
-    return np.broadcast_to(mask, (n, len(arms)))
 
 
 def check_reward(value: Any, rewards: Rewards = REWARDS) -> float:

@@ -14,7 +14,7 @@ from pfnts.contexts.schema import Rows
 from pfnts.contexts.values import shown
 from pfnts.events import ActionSet, Decided, Event, Label, Observed, Rewarded
 from pfnts.events.event import Encoded, Shares
-from pfnts.policies.arguments import check_eligible, check_id, check_reward
+from pfnts.policies.arguments import check_id, check_reward
 from pfnts.policies.budget import within_budget
 from pfnts.policies.decision import Choices, Decision, Mask, Matrix, Reason, Vector
 from pfnts.policies.fold import EventFold
@@ -24,6 +24,7 @@ from pfnts.policies.rules import thompson
 from pfnts.policies.shares import UNIFORMS, settle
 from pfnts.policies.traffic import Traffic
 from pfnts.posterior import AnyPosterior
+from pfnts.posterior.best_arm import check_eligible
 
 
 class Decider(EventFold):
@@ -182,7 +183,7 @@ class Decider(EventFold):
         rows = contexts if isinstance(contexts, Rows) else Rows.of(contexts, history.schema, single=single)
         arms = history.actions if candidates is None and history.live else self._actions(candidates)
         every = np.ones((len(rows.X), len(arms.numbers)), dtype=np.bool_)
-        masks = every if eligible is None else check_eligible(eligible, arms.labels, len(rows.X))
+        masks = every if eligible is None else check_eligible(eligible, (len(rows.X), len(arms)))
         if id is not None:
             check_id(id, history)
         if not len(rows.X):
@@ -265,7 +266,7 @@ class Decider(EventFold):
     def _decide_in_turn(self, contexts: Any, eligible: ArrayLike | None, *, rng: Generator) -> list[Decision]:
         """Decide at each of many contexts as the log stands then; all or none."""
         rows = Rows.of(contexts, self._fold().schema, single=False)
-        masks = check_eligible(eligible, self.arms, len(rows.X))
+        masks = check_eligible(eligible, (len(rows.X), len(self.arms)))
         before, decisions = len(self._events), []
         try:
             for i in range(len(rows.X)):
@@ -336,7 +337,7 @@ class Decider(EventFold):
         with self._lock, restored_on_error(rng):
             rows = Rows.of(contexts, self._fold().schema)
             arms = self._actions(None)
-            masks = check_eligible(eligible, arms.labels, len(rows.X))
+            masks = check_eligible(eligible, (len(rows.X), len(arms)))
             self._model(rows.X.shape[1])
             every = type(self)._unchanged is Decider._unchanged  # learns something from every row
             if self._cold(arms).any() or (only is None and (every or self._rewards.budget is not None)):

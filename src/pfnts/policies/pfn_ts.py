@@ -169,8 +169,7 @@ class PFNTS(Policy):
             columns = self._models.posteriors(X, arms, self._estimator, shortlist=shortlist)
         else:
             columns = announced_posteriors(self._prefetched, self._models, X, arms, self._estimator)
-        coupled = self._estimator.coupled and self._models.layout.shared
-        posterior = join(columns, coupled=coupled, own=self._estimator.own_directions)
+        posterior = join(columns)
         if self._rewards.range is None or not within_range:
             return posterior
         return bounded(posterior, X, arms, self._fold(), self._rewards.range)
@@ -204,7 +203,7 @@ class PFNTS(Policy):
         return replace(self._traffic, explore=max(self._traffic.explore, self._features.explore))
 
     def _n_uniforms(self, arms: ActionSet) -> int:
-        return int(min(len(arms.numbers), self._most_asked)) + 1 + self._estimator.coupled
+        return int(min(len(arms.numbers), self._most_asked)) + 1
 
     def _costs(self, arms: ActionSet) -> Vector | None:
         if self._rewards.cost is None:

@@ -27,8 +27,8 @@ def thompson(
     eligible
         Arms that may be taken, (q, K).
     uniforms
-        (q, n) numbers, one for each entry of the posterior (one more where arms share a Student draw), and
-        the last of each row to break ties.
+        (q, n) numbers: as many as a draw of the posterior needs (one for each entry, one more for a mixture),
+        and the last of each row to break ties.
     exploration
         Factor on the standard deviations of the draw; 0 takes the largest mean.
     costs

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pfnts.backbones.network.attention import WithinTables
-from pfnts.backbones.network.features.regressions import BASE_PREDICTIONS, NOTES
+from pfnts.backbones.network.features.table import BASE_PREDICTIONS, NOTES
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ class CausalPFN(nn.Module):
 
     Examples
     --------
-    >>> from pfnts.backbones.network.features.regressions import base_predictions_of
+    >>> from pfnts.backbones.network.features.features import features_of
     >>> network = CausalPFN(Architecture(layers=1))
     >>> X, y, identity = torch.randn(1, 6, 3), torch.randn(1, 6), torch.randn(1, 3, 24)
-    >>> base_predictions = base_predictions_of(X, y)
+    >>> base_predictions = features_of(X, y)
     >>> mean, quantiles, log_sd = network.predict_tables(X, y, identity, base_predictions, asked=6)
     >>> mean.shape, quantiles.shape, log_sd.shape
     (torch.Size([1, 6]), torch.Size([1, 6, 99]), torch.Size([1, 6]))
@@ -188,7 +188,7 @@ class CausalPFN(nn.Module):
         identity
             (B, P, identity), the columns' random vectors.
         base_predictions
-            (B, n, BASE_PREDICTIONS), of each row (`base_predictions_of`).
+            (B, n, BASE_PREDICTIONS), of each row (`features_of`).
         asked
             Number of rows at the end to predict.
         together

@@ -6,19 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies.decision import Matrix
 from pfnts.policies.peers.base import PeerPolicy
 from pfnts.policies.traffic import NO_WARMUP, Traffic
-from pfnts.posterior import StudentPosterior
+from pfnts.posterior import RewardDistribution
+
+_LEVELS = (np.arange(500) + 0.5) / 500
 
 
 class BayesianBanditsTS(PeerPolicy):
     """Thompson sampling with a `NormalInverseGammaRegressor` of bayesianbandits for each arm.
 
-    Its posterior of a mean reward is a Student distribution, from which we draw.
+    Its posterior of a mean reward is a Student distribution. A draw is one of 500 equally likely quantiles,
+    so that propensities are exact.
 
     Parameters
     ----------
@@ -70,21 +74,17 @@ class BayesianBanditsTS(PeerPolicy):
         self._regressors[arm].partial_fit(row, np.array([reward]))
         self._rows[arm] += 1
 
-    def _posterior(self, X: Matrix, arms: Sequence[int]) -> StudentPosterior:
-        rows, means, scales, dofs = self._design(X), [], [], []
+    def _posterior(self, X: Matrix, arms: Sequence[int]) -> RewardDistribution:
+        rows, points = self._design(X), []
         for regressor in (self._regressors[arm] for arm in arms):
             # Of the precision it keeps the upper half.
             precision = np.triu(regressor.cov_inv_) + np.triu(regressor.cov_inv_, 1).T
-            means.append(rows @ regressor.coef_)
             spread = (rows * np.linalg.solve(precision, rows.T).T).sum(axis=1)
-            scales.append(regressor.b_ / regressor.a_ * np.maximum(spread, 1e-12))
-            dofs.append(2 * regressor.a_)
-        return StudentPosterior(
-            mean=np.stack(means, axis=1),
-            variance=np.stack(scales, axis=1),
-            size=np.maximum(self._rows[list(arms)], 1),
-            dof=np.array(dofs),
-        )
+            scale = np.sqrt(regressor.b_ / regressor.a_ * np.maximum(spread, 1e-12))
+            student = scipy.special.stdtrit(2 * regressor.a_, _LEVELS)
+            points.append(rows @ regressor.coef_ + student[:, None] * scale)
+        sizes = np.maximum(self._rows[list(arms)], 1)
+        return RewardDistribution(np.stack(points, axis=2), sizes)
 
     def _settings(self) -> dict[str, Any]:
         return {**self._prior, **super()._settings()}

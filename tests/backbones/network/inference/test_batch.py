@@ -10,7 +10,8 @@ import torch
 from numpy.random import Generator
 
 from pfnts.backbones import Append, LinearBackbone, Question
-from pfnts.backbones.network.features.regressions import BASE_PREDICTIONS, Regressions
+from pfnts.backbones.network.features.features import Features
+from pfnts.backbones.network.features.table import BASE_PREDICTIONS
 from pfnts.backbones.network.inference import step
 from pfnts.backbones.network.inference.batch import append, predict
 from pfnts.backbones.network.inference.frame import WIDENED, basis_of
@@ -154,12 +155,12 @@ def test_everything_that_a_card_computes_with_is_moved_there(
         monkeypatch.setitem(limits, "meta", 2**20)
     devices = set()
 
-    def noted(self: Regressions, X: torch.Tensor, *_: object) -> torch.Tensor:
+    def noted(self: Features, X: torch.Tensor, y: torch.Tensor) -> tuple[Features, torch.Tensor]:
         devices.add(X.device.type)
-        return torch.zeros(1, X.shape[1], BASE_PREDICTIONS, device=X.device)
+        return self, torch.zeros(1, X.shape[1], BASE_PREDICTIONS, device=X.device)
 
-    monkeypatch.setattr(Regressions, "extend", noted)
-    monkeypatch.setattr(Regressions, "base_predictions", noted)
+    monkeypatch.setattr(Features, "extend", noted)
+    monkeypatch.setattr(Features, "at", lambda self, X, _: noted(self, X, X)[1])
     X = rng.standard_normal((size, features))
     sequence = EmbeddedSequence(copy.deepcopy(small_network).to("meta"), X, X[:, 0], device="meta")
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):

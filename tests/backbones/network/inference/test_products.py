@@ -1,15 +1,12 @@
-"""Attention in each of its ways, and the buffers that it reads."""
+"""Attention by products, against fused attention."""
 
 from __future__ import annotations
-
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
 from pfnts.backbones.network.attention import attend, mask_of
 from pfnts.backbones.network.inference import products
-from pfnts.backbones.network.inference.buffer import Buffer
 from pfnts.backbones.network.inference.products import attend_by_products, has_onednn, pays
 
 
@@ -40,23 +37,3 @@ def test_without_onednn_fused_attention_is_used(monkeypatch: pytest.MonkeyPatch)
     assert not pays(query[:, :, :8], key)
     monkeypatch.setattr(products, "has_onednn", lambda: False)
     assert not pays(query, key)
-
-
-def test_buffers_that_share_storage_do_not_see_each_other() -> None:
-    buffer = Buffer().append(torch.zeros(2, 3, 1), torch.zeros(3, 2))
-    rows = [torch.full((2, 1, 1), float(i)) for i in range(64)]
-
-    def grow(row: torch.Tensor) -> Buffer:
-        own = buffer
-        for _ in range(20):
-            own = own.append(row, row[0].expand(1, 2))
-        return own
-
-    with ThreadPoolExecutor(8) as threads:
-        grown = list(threads.map(grow, rows))
-    for row, own in zip(rows, grown, strict=True):
-        first, second = own.upto(23)
-        assert len(own) == 23
-        assert torch.equal(first[:, 3:], row.expand(2, 20, 1))
-        assert torch.equal(second[3:], row[0].expand(20, 2))
-    assert len(buffer) == 3

@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from pfnts.backbones import Append
 from pfnts.backbones.network import EmbeddedBackbone
-from pfnts.backbones.network.features.regressions import base_predictions_of
+from pfnts.backbones.network.features.features import features_of
 from pfnts.backbones.network.inference import batch
 from pfnts.backbones.network.inference.batch import append, prefill
 from pfnts.backbones.network.inference.frame import WIDENED, Frame, basis_of
@@ -66,7 +66,7 @@ def test_predictions_are_those_of_the_forward_pass_in_training(
             rows = norm.contexts(torch.from_numpy(np.vstack([X[:size], query])))[None]
             targets = norm.targets(torch.from_numpy(np.append(y[:size], 0.0)))[None]
             mean, quantiles, log_sd = small_network.predict_tables(
-                rows.float(), targets.float(), identity, base_predictions_of(rows, targets), asked=1
+                rows.float(), targets.float(), identity, features_of(rows, targets), asked=1
             )
             sd = float(log_sd.exp() * norm.y_scale) * (1 + WIDENED / size)
             assert found.mean_sd is not None

@@ -62,20 +62,16 @@ def append(appends: Sequence[Append], levels: Sequence[float] = ()) -> list[Pred
     """Append rows; those that ask for it are forecast as they pass through the network."""
     checked, level = check_appends(appends), check_levels(levels)
     sequences = [_own(one.sequence) for one in checked]
-    before = [sequence.size for sequence in sequences]
+    longer = [old.appended(one.X, one.y) for old, one in zip(sequences, checked, strict=True)]
     jobs: list[list[Job]] = []
-    for one, sequence, n in zip(checked, sequences, before, strict=True):
-        sequence.append(one.X, one.y)
+    for one, before, sequence in zip(checked, sequences, longer, strict=True):
         rows: dict[int, list[int]] = {}
-        for row in () if one.forecast is None else (n + np.flatnonzero(one.forecast)).tolist():
+        for row in () if one.forecast is None else (before.size + np.flatnonzero(one.forecast)).tolist():
             rows.setdefault(basis_of(row), []).append(row)
         jobs.append([Job(sequence, basis, t[-1] + 1, forecast=tuple(t)) for basis, t in rows.items()])
-    try:
-        results = run_jobs([job for each in jobs for job in each])
-    except BaseException:
-        for sequence, n in zip(sequences, before, strict=True):
-            sequence.shorten(n)
-        raise
+    results = run_jobs([job for each in jobs for job in each])
+    for sequence, other in zip(sequences, longer, strict=True):
+        sequence.become(other)
     forecasts = [[results[job].forecasts for job in each] for each in jobs]
     return [_forecast(Output.joined(parts), level) if parts else None for parts in forecasts]
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pfnts.backbones.base import Matrix
-from pfnts.backbones.network.inference.buffer import Buffer
+from pfnts.backbones.network.features.features import Features
 from pfnts.backbones.network.inference.cached import WithCaches
-from pfnts.backbones.network.inference.state import Features, State
+from pfnts.backbones.network.inference.state import Cache, State, features_at
 from pfnts.backbones.network.inference.step import CELLS_AT_ONCE, Output, Result, Step, parts_of, whole
 from pfnts.backbones.network.network import CausalPFN
 
@@ -67,7 +67,7 @@ def forward(network: CausalPFN, steps: Sequence[Step]) -> list[Result]:
     )
     found = torch.cat([mean[0, :, None], quantiles[0], log_sd[0, :, None]], 1).cpu().double()
     each = zip(steps, tokens, attend.caches, found.split(queries), strict=True)
-    return [_result(step, one, tuple(cache), out.numpy()) for step, one, cache, out in each]
+    return [_result(step, one, cache, out.numpy()) for step, one, cache, out in each]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class _Tokens:
         """Normalise rows and queries, and compute their base predictions."""
         state, frame, start = step.state, step.state.frame, int(step.state.tokens == 0)
         (shown, narrow), y = frame.contexts(step.X), frame.targets(step.y)
-        features, of_rows = state.features.extend(narrow, y)
+        features, of_rows = state.features_after(narrow, y)
         at = np.flatnonzero(step.forecast)
         X = [pad(shown, (0, 0, start, 0)), shown[at]]
         base_predictions = [pad(of_rows, (0, 0, start, 0)), of_rows[at]]
@@ -98,7 +98,7 @@ class _Tokens:
         for queries in step.queries:
             shown, narrow = frame.contexts(queries.X)
             X.append(shown.repeat(len(queries.sizes), 1))
-            base_predictions.append(features.base_predictions(narrow, queries.sizes))
+            base_predictions.append(features_at(features, narrow, queries.sizes))
             rows.append(np.repeat(queries.sizes, len(shown)))
         return _Tokens(
             torch.cat(X).float(),
@@ -109,7 +109,7 @@ class _Tokens:
         )
 
 
-def _result(step: Step, tokens: _Tokens, cache: tuple[Buffer, ...], out: Matrix) -> Result:
+def _result(step: Step, tokens: _Tokens, cache: Cache, out: Matrix) -> Result:
     """Return the state after a step and its predictions, from the network's output (q, 1 + Q + 1)."""
     frame, sizes = step.state.frame, tokens.rows[len(tokens.y) :]
     rewards, sd = frame.rewards(out[:, :-1]), frame.mean_sd(out[:, -1], sizes)

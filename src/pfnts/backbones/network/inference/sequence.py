@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence, Question, Vector
 from pfnts.backbones.checks import check_keep, check_rows
-from pfnts.backbones.network.inference.buffer import Buffer
+from pfnts.backbones.network.features.rows import Rows
 from pfnts.backbones.network.inference.frame import LARGEST_BASIS, SMALLEST_BASIS, Frame, basis_of
 from pfnts.backbones.network.inference.state import State
 from pfnts.backbones.network.network import CausalPFN
@@ -50,7 +50,7 @@ class EmbeddedSequence(PredictiveSequence):
         X, y = check_rows(X, y, columns=None)
         self.network = network
         self.device = device
-        self._rows = Buffer().append(torch.from_numpy(X), torch.from_numpy(y)[:, None])
+        self._X, self._y = Rows.of(torch.tensor(X)[None]), Rows.of(torch.tensor(y)[None])
         self._keep = check_keep(keep, X.shape[1])
         # Replaced as a whole, never changed: other threads and copies may hold them.
         self._states: dict[int, tuple[State, int]] = {}  # by basis, with the number of the last call
@@ -59,26 +59,33 @@ class EmbeddedSequence(PredictiveSequence):
     @property
     def size(self) -> int:
         """Number of observations held."""
-        return len(self._rows)
+        return self._y.length
 
     @property
     def columns(self) -> int:
         """Number of features."""
-        return self.rows(0, 0)[0].shape[1]
+        return self._X.buffer.shape[2]
 
     def rows(self, begin: int, end: int) -> tuple[Matrix, Vector]:
         """Return contexts and targets of some rows."""
-        X, y = self._rows.upto(end)
-        return X[begin:].numpy(), y[begin:, 0].numpy()
-
-    def shorten(self, size: int) -> None:
-        """Drop the last rows, which no state holds."""
-        self._rows = self._rows.first(size)
+        return self._X.first(end)[0, begin:].numpy(), self._y.first(end)[0, begin:].numpy()
 
     def append(self, X: ArrayLike, y: ArrayLike) -> None:
         """Add observations at the end; they wait until a prediction needs them."""
+        self.become(self.appended(X, y))
+
+    def appended(self, X: ArrayLike, y: ArrayLike) -> EmbeddedSequence:
+        """Return a copy with more observations at the end."""
         X_new, y_new = check_rows(X, y, columns=self.columns)
-        self._rows = self._rows.append(torch.from_numpy(X_new), torch.from_numpy(y_new)[:, None])
+        other = copy.copy(self)
+        other._X = self._X.append(torch.from_numpy(X_new)[None])
+        other._y = self._y.append(torch.from_numpy(y_new)[None])
+        return other
+
+    def become(self, other: EmbeddedSequence) -> None:
+        """Take the rows and states of a copy."""
+        self._X, self._y = other._X, other._y
+        self._states, self._calls = other._states, other._calls
 
     def predict(self, queries: ArrayLike, *, sizes: Sequence[int], levels: ArrayLike = ()) -> Prediction:
         """Predict at ``queries`` (q, P): means after each size, quantiles after the last of them."""
@@ -95,9 +102,7 @@ class EmbeddedSequence(PredictiveSequence):
         """Return the state in the frame of the first ``basis`` rows, as far as it has come."""
         if basis in self._states:
             return self._states[basis][0]
-        blocks = len(self.network.columns) + len(self.network.in_context)
-        frame = Frame.of(*self.rows(0, basis), keep=self._keep)
-        return State.empty(frame, blocks=blocks, device=self.device)
+        return State.empty(Frame.of(*self.rows(0, basis), keep=self._keep), device=self.device)
 
     def keep(self, states: dict[int, State]) -> None:
         """Keep states by their basis, and drop those that were not needed for long."""
