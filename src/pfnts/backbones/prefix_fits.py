@@ -1,4 +1,4 @@
-"""Histories of a model that reads a whole prefix at once: one fit per prefix size, kept for reuse."""
+"""Histories of a model that is fitted to a whole prefix: one fit per prefix size, kept for reuse."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pfnts.backbones.checks import check_keep, check_question, check_rows
 
 
 class Predictive(Protocol):
-    """What a model says about q queries."""
+    """Predictions for q queries."""
 
     @property
     def mean(self) -> Vector:
@@ -126,7 +126,7 @@ class LRUCache:
 
 
 class RefittedSequence(PredictiveSequence):
-    """A history of a model that is fitted to each prefix it is asked about.
+    """A history of a model that is fitted to each prefix that predictions need.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class WithinTables:
     data: int
     asked: int
     together: bool
-    """Whether all queries see all data tokens; else the last one does, the one before it all but one, ..."""
+    """True if all queries see all data tokens; else the last one does, the one before it all but one, ..."""
 
     def __call__(
         self,

@@ -261,7 +261,7 @@ class TargetEmbedding(nn.Module):
 
 
 class CausalBlock(nn.Module):
-    """Attention of all tokens to the data tokens, for each column by itself, and a feed-forward layer."""
+    """Attention of all tokens to the data tokens, column by column, and a feed-forward layer."""
 
     def __init__(self, width: int, heads: int, keys: int, expansion: int) -> None:
         super().__init__()
@@ -383,7 +383,7 @@ class Head(nn.Module):
         self.out = nn.Linear(2 * a.row, 1 + a.quantiles)
         self.trust = nn.Linear(2 * a.row, BASE_PREDICTIONS)
         self.spread = nn.Linear(2 * a.row, 1 + NOTES)
-        for layer in (self.trust, self.spread):  # training begins without base predictions
+        for layer in (self.trust, self.spread):  # base predictions have no weight at first
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
 

@@ -1,4 +1,4 @@
-"""Predictions and appends for many histories at once."""
+"""Predict for many histories, and append to them, in shared forward passes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pfnts.backbones.network.network import CausalPFN
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What is wanted of a history in one of its frames."""
+    """Rows and predictions needed from a history in one of its frames."""
 
     sequence: EmbeddedSequence
     basis: int
@@ -49,7 +49,7 @@ def predict(questions: Sequence[Question]) -> list[Prediction]:
         Job(sequence, basis, max(max(q.sizes) for _, q in each), tuple(q for _, q in each))
         for (sequence, basis), each in wanted.items()
     ]
-    # Histories whose present is asked about work on their next state.
+    # A prediction from the current frame also extends the state of the next frame.
     present = [sequence for sequence, basis in wanted if basis == basis_of(sequence.size)]
     results = run_jobs([*jobs, *(Job(s, *due) for s in present if (due := s.due()) is not None)])
     for job, each in zip(jobs, wanted.values(), strict=True):
@@ -81,7 +81,7 @@ def _forecast(output: Output, levels: Vector) -> Prediction:
 
 
 def prefill(sequences: Sequence[PredictiveSequence]) -> None:
-    """Let all rows that wait enter the states that the next prediction will need."""
+    """Extend the states that the next prediction will need by all rows that wait."""
     own = [_own(sequence) for sequence in dict.fromkeys(sequences)]
     run_jobs([Job(sequence, basis_of(sequence.size), sequence.size) for sequence in own])
 
@@ -107,7 +107,7 @@ def run_jobs(jobs: Sequence[Job]) -> dict[Job, Result]:
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """A question with its arguments as arrays, and the answers so far."""
+    """A question with its arguments as arrays, and its answers."""
 
     sequence: EmbeddedSequence
     X: Matrix

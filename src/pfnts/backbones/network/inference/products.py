@@ -18,13 +18,13 @@ SCORES = 2**18
 
 @lru_cache(maxsize=1)
 def has_onednn() -> bool:
-    """Whether oneDNN is available and faster."""
+    """Return whether oneDNN is available and faster."""
     wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
     return wide and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def pays(query: Tensor, key: Tensor) -> bool:
-    """Whether attention of queries (1, H, m, w) to keys (1, h, n, w) is faster by products."""
+    """Return whether products are faster for queries (1, H, m, w) and keys (1, h, n, w)."""
     enough = query.shape[2] >= FEWEST_QUERIES and key.shape[2] >= FEWEST_KEYS
     return enough and query.device.type == "cpu" and query.dtype == torch.float32 and has_onednn()
 

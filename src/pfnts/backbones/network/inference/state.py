@@ -1,4 +1,4 @@
-"""What is kept of a history's rows in one frame: keys and values of each block, and features."""
+"""A history in one frame: keys and values of each block, and features."""
 
 from __future__ import annotations
 

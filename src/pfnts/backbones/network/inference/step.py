@@ -78,9 +78,9 @@ class Result:
 
     state: State
     forecasts: Output
-    """Of the rows that asked for one, (1, f)."""
+    """(1, f), for the rows with ``forecast``."""
     answers: tuple[Output, ...]
-    """To each of the queries."""
+    """One for each of the queries."""
 
 
 def parts_of(step: Step, kind: str) -> list[Step]:
