@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pfnts.backbones.network.inference.cache import Cache
 
 from pfnts import PFNTS
 from pfnts.backbones import LinearBackbone
 from pfnts.backbones.base import Prediction, Question
 from pfnts.backbones.network import EmbeddedBackbone
-from pfnts.backbones.network.inference.cache import Cache
 from pfnts.environments import Environment, make
 from pfnts.policies import Decision, Memory
 from pfnts.policies.options import gathered

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pfnts.backbones.network.inference.sequence import basis_of
+from pfnts.backbones.network.inference.frame import basis_of
 from pfnts.backbones.network.network import CausalPFN
 from pfnts.backbones.network.training.after import Histories
 from pfnts.experiments.heldout import FUNCTIONS

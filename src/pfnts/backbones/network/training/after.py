@@ -50,5 +50,7 @@ class Histories:
         generator = torch.Generator().manual_seed(0)
         identity = torch.randn(features, network.architecture.identity, generator=generator)
         identity = identity.to(self.X.device).expand(batch, -1, -1)
-        mean, _, log_sd = network(self.X, self.y, identity, self.told, asked=self.queries, together=True)
+        mean, _, log_sd = network.predict_tables(
+            self.X, self.y, identity, self.told, asked=self.queries, together=True
+        )
         return mean * self.norm.y_scale + self.norm.y_centre, torch.exp(log_sd) * self.norm.y_scale

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pfnts.backbones.network.inference.cache import CELLS, NARROW
+from pfnts.backbones.network.inference.frame import CELLS, NARROW
 from pfnts.backbones.network.network import Architecture
 from pfnts.backbones.network.prior.mixture import Mixture
 
