@@ -2,7 +2,7 @@
 
     python benchmarks/training_piece.py --state runs/shipped --out $OUT --stop-after 480
 
-The state in --state, if there is one, is copied to --out and continued there, with what the last piece compiled.
+The state in --state, if there is one, is copied to --out and continued there, with what was compiled for it.
 Every file in --out is below 16 MB.
 """
 
