@@ -539,6 +539,19 @@ def test_forgeries_are_refused(
     assert "evil" not in sys.modules
 
 
+def test_options_of_estimators_that_were_removed(saved: Path) -> None:
+    text = "shrunk(prior_dof=30.0,floor=0.01,tails={},base=2.0,coupled={})"
+    before = PFNTS.load(saved, estimator="shrunk").posterior(PROBES[0])
+    forged(saved, lambda h, e: h["settings"].update(estimator=text.format("gaussian", "false")))
+    np.testing.assert_array_equal(PFNTS.load(saved).posterior(PROBES[0]).variance, before.variance)
+    for tails, coupled, option in (("student", "false", "tails"), ("gaussian", "true", "coupled")):
+        forged(saved, lambda h, e, t=tails, c=coupled: h["settings"].update(estimator=text.format(t, c)))
+        with pytest.raises(ValueError, match=f"must not have the option '{option}'"):
+            PFNTS.load(saved)
+        after = PFNTS.load(saved, estimator="shrunk").posterior(PROBES[0])
+        np.testing.assert_array_equal(after.variance, before.variance)
+
+
 def test_a_file_rewritten_without_a_change_still_loads(saved: Path) -> None:
     PFNTS.load(forged(saved, lambda header, events: None))
 

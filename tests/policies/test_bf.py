@@ -13,6 +13,8 @@ from numpy.random import Generator
 
 from pfnts.environments.synthetic import friedman1
 from pfnts.policies import make
+
+pytest.importorskip("bartz")
 from pfnts.policies.bart import BartFit, BartSettings, Scale
 
 # One size of table and of forest for all fits, so that they share what is compiled.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -63,15 +63,19 @@ class GaussianPosterior:
         if (sizes < 1).any():
             raise ValueError(f"size must be at least 1, got {sizes.min()}")
         try:
-            sizes = np.broadcast_to(sizes, mean.shape)
+            sizes = sizes if sizes.shape == mean.shape else np.broadcast_to(sizes, mean.shape)
         except ValueError as error:
             raise ValueError(
                 f"size must broadcast to the shape of mean, {mean.shape}, got {sizes.shape}"
             ) from error
-        for name, array in (("mean", mean), ("variance", variance), ("size", sizes)):
+        self._set(mean, variance, sizes)
+
+    def _set(self, *arrays: NDArray[Any]) -> Self:
+        for name, array in zip(("mean", "variance", "size"), arrays, strict=True):
             view = array.view()
             view.flags.writeable = False
             object.__setattr__(self, name, view)
+        return self
 
     def draw(self, uniforms: Array) -> Array:
         """Draw the mean rewards at each context from the first K of ``uniforms`` (..., n) in [0, 1).
@@ -104,11 +108,9 @@ class GaussianPosterior:
         """
         return best_arm_probabilities(self.mean, self.variance, eligible=eligible)
 
-    def scaled(self, factor: float) -> GaussianPosterior:
-        """Return the posterior with every standard deviation multiplied by ``factor``."""
-        if not factor >= 0:
-            raise ValueError(f"factor must not be negative, got {factor}")
-        return replace(self, variance=factor**2 * self.variance)
+    def scaled(self, factor: ArrayLike) -> GaussianPosterior:
+        """Return the posterior with standard deviations multiplied by ``factor``, broadcast to (..., K)."""
+        return replace(self, variance=check_factor(factor) ** 2 * self.variance)
 
     def shifted(self, offset: ArrayLike) -> GaussianPosterior:
         """Return the posterior of the mean rewards less ``offset`` (K,)."""
@@ -131,7 +133,9 @@ class GaussianPosterior:
         return summary(self)
 
     def _cut(self, index: Any) -> GaussianPosterior:
-        return GaussianPosterior(mean=self.mean[index], variance=self.variance[index], size=self.size[index])
+        # Parts of checked arrays need no checks: in a decision every arm is cut once.
+        cut = object.__new__(GaussianPosterior)
+        return cut._set(self.mean[index], self.variance[index], self.size[index])
 
 
 def stack(posteriors: Sequence[GaussianPosterior], axis: int = -1) -> GaussianPosterior:
@@ -150,6 +154,14 @@ def stack(posteriors: Sequence[GaussianPosterior], axis: int = -1) -> GaussianPo
     return GaussianPosterior(
         **{name: np.stack([getattr(each, name) for each in posteriors], axis=axis) for name in names}
     )
+
+
+def check_factor(factor: ArrayLike) -> Array:
+    """Return ``factor`` as an array, or raise if part of it is negative or no number."""
+    factors = np.asarray(factor, dtype=np.float64)
+    if not (factors >= 0).all():
+        raise ValueError(f"factor must not be negative, got {factors}")
+    return factors
 
 
 def check_level(level: float) -> float:

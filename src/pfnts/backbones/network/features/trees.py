@@ -8,7 +8,7 @@ with the widest gap is chosen, in any order of the columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -50,10 +50,12 @@ LEAST_UNIT = 1e-6
 WHOLE = 1023
 """The largest residual as a whole number: sums over 16,384 rows are exact in single precision."""
 FEW_CELLS = 2**15
-"""Values of a batch of rows up to which trees are fitted on the CPU: a core takes 15 to 25 ms, a card 1,400
+"""Values up to which trees of one history are fitted on the CPU: a core takes 15 to 25 ms, a card 1,400
 operations of at least 10 us each."""
-
 EMPTY = torch.empty(0)
+
+LARGE = 2**24
+"""Number of sums from which on a card compiles the search for the best splits, as in training."""
 
 T = TypeVar("T", Tensor, NDArray[np.floating[Any]])
 
@@ -89,15 +91,15 @@ class Trees:
     def at(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict queries X (B, q, P) from the first rows, (B, S, q, 2)."""
         fits = [latest(self.fits, size) for size in sizes]
-        told = {fit.size: fit(X) for fit in fits}
-        return stacked([told[fit.size] for fit in fits])
+        predicted = {fit.size: fit(X) for fit in fits}
+        return stacked([predicted[fit.size] for fit in fits])
 
 
 def _grown(X: Tensor, y: Tensor) -> BoostedTrees:
-    """Grow trees where it takes less time."""
-    if X.numel() > FEW_CELLS:
-        return BoostedTrees.grown(X, y)
-    return BoostedTrees.grown(X.cpu(), y.cpu()).to(X.device)
+    """Fit trees where it takes less time."""
+    if len(X) == 1 and X.numel() <= FEW_CELLS:
+        return BoostedTrees.grown(X.cpu(), y.cpu()).to(X.device)
+    return BoostedTrees.grown(X, y)
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,8 @@ def by_products(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:
         for level in range(DEPTH):
             each = _by_leaf(counted, leaf, 2**level)  # (B, 2, T, L, n)
             right = (each.flatten(1, 3) @ above).view(batch, 2, TREES, 2**level, -1)
-            gain = gains(*right.unbind(1), *each.sum(-1)[..., None].unbind(1))
-            best, at = (gain * splits.favour[:, None, None]).max(-1)  # (B, T, L)
+            best_of = fused_best_splits() if right.is_cuda and right.numel() > LARGE else best_splits
+            best, at = best_of(right, each.sum(-1), splits.favour)  # (B, T, L)
             cut = splits.thresholds.flatten(1).gather(1, at.flatten(1)).view(at.shape)
             columns.append(at % features)
             cuts.append(cut.masked_fill(best <= 0, torch.inf))
@@ -192,6 +194,23 @@ def by_products(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:
         rounds.append((torch.cat(columns, 2), torch.cat(cuts, 2), values))
         residual = residual - values.gather(2, leaf).sum(1)
     return rounds
+
+
+def best_splits(right: Tensor, total: Tensor, favour: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the best gain of each node, (B, T, L), and the split that has it.
+
+    ``right`` (B, 2, T, L, splits) and ``total`` (B, 2, T, L) are number and sum of the rows that go right,
+    and of all rows of the node.
+    """
+    gain = gains(*right.unbind(1), *total[..., None].unbind(1))
+    best, at = (gain * favour[:, None, None]).max(-1)
+    return best, at
+
+
+@lru_cache(maxsize=1)
+def fused_best_splits() -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return `best_splits` compiled to one kernel: one pass over the sums in place of a dozen."""
+    return torch.compile(best_splits, dynamic=True)
 
 
 def by_histograms(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:
