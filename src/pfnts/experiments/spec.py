@@ -18,9 +18,9 @@ from pfnts import backbones, policies, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
 from pfnts.policies.arguments import Arms
-from pfnts.policies.options import gathered
 from pfnts.policies.pfn_ts import PFNTS, default_estimator, default_exploration
 from pfnts.policies.registry import load, policy_class
+from pfnts.policies.settings import gathered
 
 _FILE = "file:"
 Option = bool | int | float | str | None
@@ -112,7 +112,7 @@ class PolicySpec:
     @property
     def judges_features(self) -> bool:
         """Whether the policy judges arms by features, where these have any."""
-        return self.path is None and policy_class(self.name).judges_features
+        return self.path is None and policy_class(self.name).takes_features
 
     def build(self, *, arms: Arms, device: str = "cpu") -> policies.Policy:
         """Make the policy, to compute on ``device`` if it can and its options name no other."""

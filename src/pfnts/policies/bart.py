@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.policies.decision import Matrix, Vector
+from pfnts.arrays import Matrix, Vector
 from pfnts.policies.tree_draws import TreeDraws
 
 try:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.arrays import Matrix, Vector
 from pfnts.policies.arguments import check_count
-from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.leaf_statistics import Indices, LeafStatistics, Trees, grouped
 
 

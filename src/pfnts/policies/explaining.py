@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.arrays import Matrix, Vector
 from pfnts.contexts import Schema, plain, read
 from pfnts.contexts.schema import Rows
 from pfnts.events import Decided, Event, History, Observed, Rewarded
 from pfnts.events.event import Context
-from pfnts.policies.decision import Matrix, Vector
 from pfnts.policies.explanation import ArmReasons, ColumnEffect, Explanation, SimilarRow
 from pfnts.policies.neighbours import comparable, squared_distances
 from pfnts.posterior import AnyPosterior

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
+from pfnts.arrays import Matrix, Vector
+
 Indices = NDArray[np.int64]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pfnts.arrays import Matrix
 from pfnts.contexts import Schema
-from pfnts.policies.decision import Matrix
 
 
 def comparable(X: Matrix, contexts: Matrix, schema: Schema) -> Matrix:

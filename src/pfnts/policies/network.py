@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.random import Generator
-from numpy.typing import NDArray
 from torch import Tensor
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
+from pfnts.arrays import Matrix, Vector
 
 
 @dataclass(frozen=True)

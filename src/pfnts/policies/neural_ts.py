@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from pfnts.arrays import Mask, Matrix, Vector
 from pfnts.contexts import Schema
-from pfnts.events import Label
+from pfnts.events import ActionSet, History, Label
 from pfnts.policies import network
 from pfnts.policies.arguments import check_count, check_number
-from pfnts.policies.base import Policy
-from pfnts.policies.decision import Matrix, Vector
+from pfnts.policies.model import Model, Shape
 from pfnts.policies.network import Precision, Weights, rows_of, squared_gradients
+from pfnts.policies.policy import Policy
+from pfnts.policies.rules import Thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
 
@@ -47,7 +49,7 @@ class NeuralTS(Policy):
         Size of the gradient steps.
     steps
         Full-batch gradient steps of one training.
-    traffic, schema
+    traffic, schema, seed
         See `Policy`.
 
     Examples
@@ -73,41 +75,75 @@ class NeuralTS(Policy):
         steps: int = 100,
         traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> None:
-        super().__init__(arms, traffic=traffic, schema=schema)
-        self._penalty, self._nu = check_number("penalty", penalty, positive=True), check_number("nu", nu)
-        self._learning_rate = check_number("learning_rate", learning_rate, positive=True)
-        self._hidden, self._steps = check_count("hidden", hidden), check_count("steps", steps)
+        penalty, nu = check_number("penalty", penalty, positive=True), check_number("nu", nu)
+        learning_rate = check_number("learning_rate", learning_rate, positive=True)
+        hidden, steps = check_count("hidden", hidden), check_count("steps", steps)
+        settings = {"penalty": penalty, "hidden": hidden, "learning_rate": learning_rate, "steps": steps}
+        super().__init__(
+            arms,
+            model=NeuralModel(NetworkSettings(penalty, hidden, learning_rate, steps), nu=nu),
+            rule=Thompson(),
+            traffic=traffic,
+            schema=schema,
+            settings={"nu": nu, **settings},
+            seed=seed,
+        )
 
-    def _reset(self, width: int, n_arms: int) -> None:
-        self._width = width + 1
-        self._rate = self._learning_rate
-        self._anchor = self._begun(n_arms)
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """Size and training of the network."""
+
+    penalty: float
+    hidden: int
+    learning_rate: float
+    steps: int
+
+
+class NeuralModel(Model):
+    """A network trained after each row, and the gradients of the rows so far."""
+
+    def __init__(self, settings: NetworkSettings, *, nu: float, shape: Shape | None = None) -> None:
+        self._settings, self._nu = settings, nu
+        if shape is None:
+            return
+        self._width, self._first = shape.width + 1, shape.first
+        self._rate = settings.learning_rate
+        self._anchor = self._begun(shape.arms)
         self._keep(self._anchor)
         self._precision = Precision.prior(
-            n_arms=n_arms, n_features=self._width, hidden=self._hidden, penalty=self._penalty
+            n_arms=shape.arms, n_features=self._width, hidden=settings.hidden, penalty=settings.penalty
         )
-        self._tables = [_Table(self._width + 1) for _ in range(n_arms)]
+        self._tables = [_Table(self._width + 1) for _ in range(shape.arms)]
         self._size = 0
+
+    def fresh(self, shape: Shape) -> NeuralModel:
+        """Return a model without rows."""
+        return NeuralModel(self._settings, nu=self._nu, shape=shape)
 
     def _begun(self, n_arms: int) -> Weights:
         """Weights before the first row; more arms change nothing for those before them."""
         return network.start(
             n_arms=n_arms,
             n_features=self._width,
-            hidden=self._hidden,
-            fan_in=len(self._first_arms) * self._width,
+            hidden=self._settings.hidden,
+            fan_in=self._first * self._width,
             rng=np.random.default_rng(_SEED),
         )
 
-    def _grow(self, n_arms: int) -> bool:
+    def make_room(self, n_arms: int) -> bool:
+        """Add blocks of weights; those of the other arms stay as they are."""
         self._anchor = self._begun(n_arms)
         self._keep(network.widen(self._weights, self._anchor))
-        self._precision = self._precision.widened(n_arms, penalty=self._penalty)
+        self._precision = self._precision.widened(n_arms, penalty=self._settings.penalty)
         self._tables += [_Table(self._width + 1) for _ in range(len(self._tables), n_arms)]
         return True
 
-    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
+    def observe(self, history: History, start: int, end: int) -> None:
+        """Learn rows, one after the other."""
+        X, arms, rewards = (part[start:end] for part in (history.contexts, history.arms, history.rewards))
         for x, arm, reward in zip(_design(X), arms.tolist(), rewards.tolist(), strict=True):
             # First into U, by the weights of before, then by training.
             self._precision.add(squared_gradients(self._input[arm : arm + 1], self._output, x), arm)
@@ -116,7 +152,8 @@ class NeuralTS(Policy):
             if self._size % max(1, self._size // _THINNED) == 0:
                 self._train()
 
-    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
+    def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> GaussianPosterior:  # noqa: ARG002
+        """Return the posterior (q, K) of the mean rewards."""
         mean, spread = np.empty((2, len(X), len(arms)))
         weights = rows_of(self._input, arms)
         for i, x in enumerate(_design(X)):
@@ -124,18 +161,9 @@ class NeuralTS(Policy):
             mean[i], spread[i] = gradients.value, self._precision.spread(gradients, arms)
         return GaussianPosterior(
             mean=mean,
-            variance=self._nu**2 * self._penalty * spread,
-            size=np.maximum(self._held(arms), 1),
+            variance=self._nu**2 * self._settings.penalty * spread,
+            size=np.array([max(len(self._tables[arm].rewards), 1) for arm in arms]),
         )
-
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "penalty": self._penalty,
-            "nu": self._nu,
-            "hidden": self._hidden,
-            "learning_rate": self._learning_rate,
-            "steps": self._steps,
-        }
 
     def _keep(self, weights: Weights) -> None:
         self._weights = weights
@@ -149,9 +177,9 @@ class NeuralTS(Policy):
                 self._weights,
                 self._anchor,
                 tables,
-                steps=self._steps,
+                steps=self._settings.steps,
                 learning_rate=self._rate,
-                penalty=self._penalty,
+                penalty=self._settings.penalty,
             )
             finite = bool(torch.isfinite(weights.input).all() and torch.isfinite(weights.output).all())
             # Large features make the usual step overshoot; then no network is better than its start.
@@ -164,7 +192,12 @@ class NeuralTS(Policy):
     def _at_start(self, tables: Sequence[tuple[Tensor, Tensor]]) -> float:
         """The objective of the initial weights: rewards that are all 0 so far leave no smaller measure."""
         _, objective = network.train(
-            self._anchor, self._anchor, tables, steps=1, learning_rate=self._rate, penalty=self._penalty
+            self._anchor,
+            self._anchor,
+            tables,
+            steps=1,
+            learning_rate=self._rate,
+            penalty=self._settings.penalty,
         )
         return objective
 

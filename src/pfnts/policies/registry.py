@@ -9,10 +9,10 @@ from typing import Any
 
 from pfnts import backbones
 from pfnts.dotted import find, is_dotted
-from pfnts.policies.archive import policy_of
 from pfnts.policies.arguments import Arms
-from pfnts.policies.base import Policy
-from pfnts.policies.options import gathered
+from pfnts.policies.file import policy_of
+from pfnts.policies.policy import Policy
+from pfnts.policies.settings import gathered
 
 # name: (module within pfnts.policies, class)
 _POLICIES: dict[str, tuple[str, str]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.policies.decision import Matrix
+from pfnts.arrays import Matrix
 
 Integers = NDArray[np.intp]
 Heaps = NDArray[np.unsignedinteger]

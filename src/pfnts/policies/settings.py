@@ -1,4 +1,4 @@
-"""Flat options, as the command line, the service and files have them, and their settings objects."""
+"""Flat options, as in the command line, the service and files, and the settings objects that they belong to."""
 
 from __future__ import annotations
 
@@ -32,25 +32,20 @@ def gathered(maker: Callable[..., Any], options: Mapping[str, Any]) -> dict[str,
     return taken
 
 
-def check_settings(maker: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Complain about a field of a settings object that is given by itself, and about other objects."""
-    for parameter, default in settings_objects(maker).items():
-        if not isinstance(options.get(parameter, default), type(default)):
-            kind = type(default).__name__
-            raise TypeError(f"{parameter} must be a {kind}, got {options[parameter]!r}; write {kind}(...)")
-        for field in _own_fields(maker, default):
-            if field in options:
-                given = f"{type(default).__name__}({field}={options[field]!r})"
-                raise TypeError(f"{field} must be given as {parameter}={given} to {maker.__name__}")
+def check_kind(name: str, given: object, kind: type) -> None:
+    """Raise if a settings object is something else."""
+    if not isinstance(given, kind):
+        words = kind.__name__
+        raise TypeError(f"{name} must be a {words}, got {given!r}; write {words}(...)")
 
 
 def settings_objects(maker: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a class whose defaults are dataclass objects."""
+    """Return the parameters of a class whose defaults are dataclass objects."""
     parameters = inspect.signature(maker).parameters.values()
     return {p.name: p.default for p in parameters if is_dataclass(p.default)}
 
 
 def _own_fields(maker: Callable[..., Any], settings: Any) -> list[str]:
-    """Fields of a settings object that are no parameters of the class itself."""
+    """Return the fields of a settings object that are no parameters of the class itself."""
     parameters = inspect.signature(maker).parameters
     return [field.name for field in fields(settings) if field.name not in parameters]

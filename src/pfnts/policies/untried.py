@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from pfnts.arrays import Matrix
 from pfnts.events import ActionSet, History
-from pfnts.policies.decision import Matrix
 from pfnts.policies.neighbours import comparable, squared_distances
 from pfnts.posterior import AnyPosterior, BoundedPosterior
 
