@@ -41,7 +41,7 @@ def estimate(
     """The posterior of the mean at the queries, after the whole history."""
     asked = method.asks(sequence.size)
     answer = sequence.predict(queries, sizes=asked.sizes, levels=asked.levels)
-    return method.posterior(answer, size=sequence.size, reward_variance=1.0)
+    return method.posterior(answer, size=sequence.size, own=sequence.size, reward_variance=1.0)
 
 
 def replication(

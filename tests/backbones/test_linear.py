@@ -179,7 +179,7 @@ def test_posteriors_can_be_computed_from_it(rng: Generator) -> None:
     for estimator in (SubCLT(), PredictiveCLT()):
         asked = estimator.asks(sequence.size)
         answer = sequence.predict(queries, sizes=asked.sizes, levels=asked.levels)
-        posterior = estimator.posterior(answer, size=sequence.size, reward_variance=1.0)
+        posterior = estimator.posterior(answer, size=sequence.size, own=sequence.size, reward_variance=1.0)
         assert posterior.mean.shape == (6,)
         assert (posterior.variance > 0).all()
 

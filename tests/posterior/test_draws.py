@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from pfnts.backbones import Prediction
 from pfnts.posterior import (
+    Estimator,
     GaussianPosterior,
     NetworkPosterior,
     Predictive,
@@ -178,18 +179,29 @@ def test_what_estimators_ask() -> None:
 
 def test_the_networks_posterior_is_its_own_mean_and_deviation() -> None:
     answer = Prediction(np.array([[1.0, 2.0]]), np.empty((0, 2)), np.array([0.5, 3.0]))
-    made = NetworkPosterior().posterior(answer, size=9, reward_variance=7.0)
+    made = NetworkPosterior().posterior(answer, size=900, own=900, reward_variance=7.0)
     np.testing.assert_array_equal(made.mean, [1.0, 2.0])
     np.testing.assert_array_equal(made.variance, [0.25, 9.0])
     with pytest.raises(ValueError, match="must have a backbone that knows the standard deviation"):
         NetworkPosterior().posterior(
-            Prediction(np.ones((1, 2)), np.empty((0, 2))), size=9, reward_variance=1.0
+            Prediction(np.ones((1, 2)), np.empty((0, 2))), size=9, own=9, reward_variance=1.0
         )
+
+
+@pytest.mark.parametrize("estimator", [NetworkPosterior(), ShrunkSubCLT()])
+def test_no_arm_is_surer_of_itself_than_its_own_rows_allow(estimator: Estimator) -> None:
+    means, quantiles = np.ones((len(estimator.asks(64).sizes), 1)), np.ones((50, 1))
+    sure = Prediction(means, quantiles, np.zeros(1))
+    for own in (1, 6, 64):  # of 64 rows of a sequence that arms share
+        made = estimator.posterior(sure, size=64, own=own, reward_variance=2.0)
+        np.testing.assert_allclose(made.variance, 9 * 2.0 / own**2)
+    seldom = estimator.posterior(sure, size=64, own=0, reward_variance=2.0)
+    np.testing.assert_allclose(seldom.variance, 9 * 2.0)
 
 
 def test_predictive_rewards_are_the_quantiles(rng: Generator) -> None:
     quantiles = rng.normal(size=(200, 3))
-    made = Predictive().posterior(Prediction(np.ones((1, 3)), quantiles), size=9, reward_variance=1.0)
+    made = Predictive().posterior(Prediction(np.ones((1, 3)), quantiles), size=9, own=9, reward_variance=1.0)
     np.testing.assert_array_equal(made.points, quantiles)
     assert made.size.tolist() == [9, 9, 9]
 

@@ -16,12 +16,12 @@ def given(estimator: Estimator, means: Matrix) -> GaussianPosterior:
     """The posterior from means after each prefix, written down as (n + 1, q)."""
     n = len(means) - 1
     answer = Prediction(means[list(estimator.asks(n).sizes)], np.empty((0, means.shape[1])))
-    return estimator.posterior(answer, size=n, reward_variance=1.0)
+    return estimator.posterior(answer, size=n, own=n, reward_variance=1.0)
 
 
 def asked(estimator: Estimator, sequence: PredictiveSequence, queries: Matrix) -> GaussianPosterior:
     answer = sequence.predict(queries, sizes=estimator.asks(sequence.size).sizes)
-    return estimator.posterior(answer, size=sequence.size, reward_variance=1.0)
+    return estimator.posterior(answer, size=sequence.size, own=sequence.size, reward_variance=1.0)
 
 
 def linear_data(rng: Generator, *, n: int) -> tuple[PredictiveSequence, Matrix, Matrix]:

@@ -26,8 +26,8 @@ class Memory:
     (200, array([100, 199]))
     """
 
-    refresh: float = 1.5
-    """How much a history grows before what rests on it is recomputed; the paper's is 2."""
+    refresh: float = 1.05
+    """Factor by which a history grows before its posterior is recomputed; the paper's is 2."""
     window: int | None = None
     """Rows that are remembered at least: a model that holds twice as many is started anew from the last
     ones, of all arms together. No round costs more than with a history of twice the window."""

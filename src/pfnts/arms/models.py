@@ -187,10 +187,15 @@ class ArmModels:
             answers = [answers[0].part(part) for part in parts]
         said = iter(answers)
         return [
-            estimator.posterior(next(said), size=model.version, reward_variance=model.reward_variance)
+            estimator.posterior(
+                next(said),
+                size=model.version,
+                own=model.version if self.layout.by_features else model.held[arm],
+                reward_variance=model.reward_variance,
+            )
             if model.version
             else stand_in(self._pooled(), q)
-            for model in models
+            for model, arm in zip(models, numbers[::q].tolist(), strict=True)
         ]
 
     def ridge_scores(self) -> RidgeScores:

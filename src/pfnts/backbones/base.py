@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pfnts.backbones.checks import check_appends, check_levels
+
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
@@ -28,6 +30,16 @@ class Prediction:
         """Keep what is said about some of the queries."""
         sd = None if self.mean_sd is None else self.mean_sd[queries]
         return Prediction(self.means[:, queries], self.quantiles[:, queries], sd)
+
+    @staticmethod
+    def joined(parts: Sequence[Prediction]) -> Prediction:
+        """Concatenate predictions of different queries."""
+        sds = [part.mean_sd for part in parts if part.mean_sd is not None]
+        return Prediction(
+            np.concatenate([part.means for part in parts], axis=1),
+            np.concatenate([part.quantiles for part in parts], axis=1),
+            np.concatenate(sds) if sds else None,
+        )
 
 
 class PredictiveSequence(ABC):
@@ -72,8 +84,21 @@ class Question:
     """Quantile levels wanted after the last of the sizes."""
 
 
+@dataclass(frozen=True)
+class Append:
+    """Rows for one sequence."""
+
+    sequence: PredictiveSequence
+    X: Matrix
+    """(m, P)"""
+    y: Vector
+    """(m,)"""
+    forecast: NDArray[np.bool_] | None = None
+    """(m,), rows whose forecast is wanted; None for none."""
+
+
 class Backbone(ABC):
-    """Makes predictive sequences, and answers questions about them."""
+    """Makes predictive sequences, appends rows to them and predicts."""
 
     name: str
     """The word by which `pfnts.backbones.load` finds it."""
@@ -92,6 +117,34 @@ class Backbone(ABC):
 
         Columns in ``keep`` (those that name an arm, say) are never mixed with others.
         """
+
+    def append(self, appends: Sequence[Append], *, levels: Sequence[float] = ()) -> list[Prediction | None]:
+        """Append rows to sequences; return the forecasts of the rows that ask for one.
+
+        Each row is forecast from the rows before it. `Prediction.means` is (1, f), quantiles (L, f), mean_sd
+        (f,) or None, for the f rows asked for; NaN where no row came before. None where no forecast was asked
+        for. A sequence may occur once. After an error all sequences are as they were.
+
+        Unless a backbone does better, forecasts may be up to a sixteenth of the history behind: rows are
+        appended one by one while fewer than 16 are held, then a sixteenth of them at a time, each piece
+        predicted from the rows before it.
+        """
+        checked, chosen = check_appends(appends), check_levels(levels)
+        return [self._append_in_pieces(one, tuple(chosen.tolist())) for one in checked]
+
+    def _append_in_pieces(self, one: Append, levels: tuple[float, ...]) -> Prediction | None:
+        sequence, forecasts, begin = one.sequence, list[Prediction](), 0
+        if one.forecast is None:
+            sequence.append(one.X, one.y)
+            return None
+        while begin < len(one.y):
+            piece = slice(begin, begin + max(1, sequence.size // 16))
+            if (wanted := one.forecast[piece]).any():
+                question = Question(sequence, one.X[piece][wanted], (sequence.size,), levels)
+                forecasts += self.predict([question])
+            sequence.append(one.X[piece], one.y[piece])
+            begin = piece.stop
+        return Prediction.joined(forecasts) if forecasts else None
 
     def prepare(self, sequences: Sequence[PredictiveSequence]) -> None:  # noqa: ARG002
         """Do now what questions about all rows of these sequences would otherwise wait for; here nothing."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.backbones.base import Matrix, Vector
+if TYPE_CHECKING:
+    from pfnts.backbones.base import Append, Matrix, Vector
 
 
 def check_rows(X: ArrayLike, y: ArrayLike, *, columns: int | None) -> tuple[Matrix, Vector]:
@@ -68,3 +71,29 @@ def check_keep(keep: Sequence[int], columns: int) -> tuple[int, ...]:
     if not all(0 <= column < columns for column in keep):
         raise ValueError(f"keep must name columns from 0 to {columns - 1}, got {list(keep)}")
     return tuple(keep)
+
+
+def check_appends(appends: Sequence[Append]) -> list[Append]:
+    """Rows for sequences as arrays; each sequence at most once."""
+    checked = []
+    for one in appends:
+        X, y = check_queries(one.X, None, name="X"), np.asarray(one.y, dtype=np.float64)
+        if len(X) or y.size:
+            X, y = check_rows(X, y, columns=None)
+        one.sequence.append(X[:0], y[:0])  # raises if the sequence has another number of columns
+        checked.append(replace(one, X=X, y=y, forecast=check_forecast(one.forecast, len(X))))
+    if len({id(one.sequence) for one in checked}) < len(checked):
+        raise ValueError("appends must name each sequence at most once; join its rows into one Append")
+    return checked
+
+
+def check_forecast(forecast: NDArray[np.bool_] | None, rows: int) -> NDArray[np.bool_] | None:
+    """Rows whose forecast is wanted (m,), or None if there are none."""
+    if forecast is None:
+        return None
+    wanted = np.asarray(forecast)
+    if wanted.dtype != np.bool_ or wanted.shape != (rows,):
+        raise ValueError(
+            f"forecast must be {rows} booleans, one per row, got {wanted.dtype} of shape {wanted.shape}"
+        )
+    return wanted if wanted.any() else None

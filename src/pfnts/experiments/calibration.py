@@ -267,7 +267,7 @@ def backbone_intervals(backbone: Backbone, history: HeldOutDraw) -> dict[str, In
         estimator = posterior.load(name)
         asked = estimator.asks(n)
         answer = sequence.predict(history.queries, sizes=asked.sizes, levels=asked.levels)
-        found = estimator.posterior(answer, size=n, reward_variance=float(np.var(history.y)))
+        found = estimator.posterior(answer, size=n, own=n, reward_variance=float(np.var(history.y)))
         intervals[name] = found.interval(LEVEL)
     return intervals
 

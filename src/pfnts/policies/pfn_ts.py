@@ -64,7 +64,7 @@ class PFNTS(Policy):
     ...     decision = policy.decide(context, rng=rng)
     ...     learned = policy.update(decision, reward=float(decision.arm == "standard") + 0.1 * rng.normal())
     >>> decision.arm, decision.propensities.round(3)
-    ('standard', array([0., 1.]))
+    ('standard', array([0.001, 0.999]))
     """
 
     name = "pfn-ts"

@@ -64,26 +64,46 @@ class Estimator(Protocol):
         """Say what to ask after n >= 3 rows."""
         ...
 
-    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> AnyPosterior:
-        """Give the posterior at the queries, arrays (q,).
+    def posterior(self, answer: Answer, *, size: int, own: int, reward_variance: float) -> AnyPosterior:
+        """Return the posterior at the queries, arrays (q,).
 
         Parameters
         ----------
         answer
-            What the model said to `asks(size)`.
+            Predictions for `asks(size)`.
         size
-            Rows of the history.
+            Rows of the sequence.
+        own
+            Rows of the arm itself; fewer than ``size`` where arms share a sequence.
         reward_variance
-            Variance of the rewards of all arms so far.
+            Variance of the rewards of all arms.
         """
         ...
 
 
+FLOOR = 3.0
+"""Standard deviations of a reward over an arm's number of rows: the least standard deviation of its mean."""
+
+
+def least_variance(own: int, reward_variance: float) -> float:
+    """Return the least variance of the mean of an arm with ``own`` rows: ``(FLOOR / own)^2`` of all rewards'.
+
+    Five equal rewards of one arm show little if the rewards of other arms vary.
+
+    Examples
+    --------
+    >>> round(least_variance(30, 4.0), 4)
+    0.04
+    """
+    return (FLOOR / max(own, 1)) ** 2 * reward_variance
+
+
 @dataclass(frozen=True, kw_only=True)
 class NetworkPosterior:
-    """A normal posterior with the mean and the standard deviation that the model gives for the mean reward.
+    """Normal posterior with the mean reward's mean and standard deviation as the model predicts them.
 
-    It needs a model that knows the latter (``backbone.knows_mean_sd``), and asks about one prefix only.
+    The model must predict the latter (``backbone.knows_mean_sd``). The variance is never below
+    `least_variance`.
 
     Examples
     --------
@@ -99,14 +119,15 @@ class NetworkPosterior:
         """Ask for the mean after all n rows."""
         return Asks((n,))
 
-    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> GaussianPosterior:  # noqa: ARG002
-        """Give the posterior at the queries, arrays (q,)."""
+    def posterior(self, answer: Answer, *, size: int, own: int, reward_variance: float) -> GaussianPosterior:
+        """Return the posterior at the queries, arrays (q,)."""
         if answer.mean_sd is None:
             raise ValueError(
                 'estimator "network" must have a backbone that knows the standard deviation of the mean; '
                 'this one does not, choose estimator="shrunk" or "subclt"'
             )
-        return GaussianPosterior(mean=answer.means[-1], variance=answer.mean_sd**2, size=size)
+        variance = np.maximum(answer.mean_sd**2, least_variance(own, reward_variance))
+        return GaussianPosterior(mean=answer.means[-1], variance=variance, size=size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +150,15 @@ class Predictive:
         """Ask for the predictive distribution after all n rows."""
         return Asks((n,), _LEVELS)
 
-    def posterior(self, answer: Answer, *, size: int, reward_variance: float) -> RewardDistribution:  # noqa: ARG002
-        """Give equally likely rewards at the queries, points (M, q)."""
+    def posterior(
+        self,
+        answer: Answer,
+        *,
+        size: int,
+        own: int,  # noqa: ARG002
+        reward_variance: float,  # noqa: ARG002
+    ) -> RewardDistribution:
+        """Return equally likely rewards at the queries, points (M, q)."""
         return RewardDistribution(answer.quantiles, np.full(answer.quantiles.shape[1], size))
 
 

@@ -1,8 +1,8 @@
 """The prior the network is fitted to: random bandit histories, drawn in batches on the device.
 
 A table is drawn in four steps: where its contexts lie (`inputs`), what they are worth (`functions`), which
-of them a policy would have tried an arm on (`logging_policy`), and what is then seen as reward (`rewards`). In a
-quarter of the tables the reward says whether a class was named rightly (`classes`).
+of them a policy would have tried an arm on (`logging_policy`), and what is then seen as reward (`rewards`).
+In a quarter of the tables the reward says whether a class was named rightly (`classes`).
 """
 
 from __future__ import annotations
