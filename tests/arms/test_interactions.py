@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts import PFNTS
+from pfnts import PFNTS, Memory
 from pfnts.arms import Features
 from pfnts.arms.interactions import Interactions, Scaling
+from pfnts.arms.schedule import last_refresh
 from pfnts.backbones import LinearBackbone
 
 P, A, ARMS = 3, 2, 12
@@ -61,7 +62,7 @@ def test_from_the_end_of_the_warm_up_on_the_model_is_told_of_products(rng: Gener
     products = Interactions(Scaling.of(rows[:WARMUP]), width=P)
     told = np.concatenate([rows, products(rows)], axis=1)
     at = np.concatenate([np.repeat(X[:1], ARMS, axis=0), features_of()], axis=1)
-    size = policy._models.version(0)[1]
+    size = last_refresh(40, Memory().refresh)
     expected = LinearBackbone().sequence(told, rewards).means(np.concatenate([at, products(at)], 1), [size])
     np.testing.assert_allclose(policy.posterior(X[0]).mean, expected[0], rtol=1e-6)
 

@@ -161,10 +161,10 @@ def test_features_may_be_rows_frames_and_matrices() -> None:
         policy = Uniform(None)
         decision = policy.decide(CONTEXT, rng=np.random.default_rng(1), candidates=candidates)
         policy.update(decision, reward=1.0)
-        np.testing.assert_allclose(policy._fold().features, matrix[[decision.index]], atol=1e-6)
+        np.testing.assert_allclose(policy.history.features, matrix[[decision.index]], atol=1e-6)
         again = Uniform(None)
         again.append([from_dict(to_dict(event)) for event in policy.events])
-        np.testing.assert_allclose(again._fold().features, matrix[[decision.index]], atol=1e-6)
+        np.testing.assert_allclose(again.history.features, matrix[[decision.index]], atol=1e-6)
 
 
 def test_the_log_does_not_change_with_the_callers_arrays() -> None:

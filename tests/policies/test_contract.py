@@ -515,8 +515,8 @@ def test_rounds_of_a_stretch_keep_to_their_own_eligible_arms(case: Case) -> None
 @every([*CASES, EMBEDDED])
 def test_loaded_policy_continues_to_the_same_decisions(case: Case, tmp_path: Path) -> None:
     policy = trained(case, arms=["a", "b"], rounds=30 if case is EMBEDDED else 60)
-    if policy._settings() is None:
-        with pytest.raises(ValueError, match="policy must say its settings to be saved"):
+    if policy.settings is None:
+        with pytest.raises(ValueError, match="policy must have settings to be saved"):
             policy.save(tmp_path / "policy")
         assert list(tmp_path.iterdir()) == []
         return

@@ -204,7 +204,7 @@ def test_loaded_policy_with_an_arm_more_says_the_same(
     for _ in range(2):
         policy.save(tmp_path / "policy")
         loaded = type(policy).load(tmp_path / "policy")
-        assert loaded._settings() == policy._settings()
+        assert loaded.settings == policy.settings
         np.testing.assert_array_equal(loaded.posterior(X).mean, policy.posterior(X).mean)
         np.testing.assert_array_equal(loaded.posterior(X).variance, policy.posterior(X).variance)
         policy.update(X[:7], arm=["new"] * 7, reward=y[:7])

@@ -53,7 +53,7 @@ def test_a_decision_and_a_reward_pass_few_functions(
         policy.update(decision.id, reward=decision.index + rng.normal())
     asked = context()
     deciding = passed(lambda: policy.decide(asked, rng=rng, id="last"))
-    assert ("policies/pfn_ts.py", "PFNTS._choose") in deciding
+    assert ("policies/pfn_model.py", "PFNModel.predict") in deciding
     assert len(deciding) <= functions, sorted(deciding)
     assert len({file for file, _ in deciding}) <= files
     updating = passed(lambda: policy.update("last", reward=np.float64(1.0)))

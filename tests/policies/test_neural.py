@@ -101,7 +101,12 @@ def test_posterior_has_the_stated_variance() -> None:
 def test_trainings_are_one_per_reward_up_to_two_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = make("neural-ts", arms=2, hidden=2, steps=1, warmup=1)
     sizes: list[int] = []
-    monkeypatch.setattr(policy, "_train", lambda: sizes.append(policy._size))
+
+    def counted(weights: Any, anchor: Any, tables: Any, **options: Any) -> tuple[Any, float]:
+        sizes.append(sum(len(rewards) for _, rewards in tables))
+        return weights, 0.0
+
+    monkeypatch.setattr(network, "train", counted)
     policy.update(np.zeros((4000, 1)), arm=[0, 1] * 2000, reward=np.zeros(4000))
     policy.posterior([0.5])
     assert sizes == [*range(1, 2000), *range(2000, 3000, 2), *range(3000, 4000, 3), 4000]

@@ -15,8 +15,8 @@ from pfnts.backbones.network import EmbeddedBackbone
 from pfnts.backbones.network.inference.cache import Cache
 from pfnts.environments import Environment, make
 from pfnts.policies import Decision, Memory
-from pfnts.policies.options import gathered
-from pfnts.policies.pfn_ts import room_for
+from pfnts.policies.pfn_model import room_for
+from pfnts.policies.settings import gathered
 from pfnts.posterior import SubCLT
 
 ENCODINGS = ["disjoint", "joint", "block", "threshold", "adaptive"]
@@ -268,7 +268,7 @@ def test_integers_that_became_floats_are_the_same_category() -> None:
     policy = pfnts(2, schema={"clinic": [1, 2, 3]})
     policy.update({"clinic": 3}, arm=0, reward=1.0)
     policy.update(pd.DataFrame({"clinic": [3.0, 1.0]}).iloc[0], arm=0, reward=1.0)
-    history = policy._fold()
+    history = policy.history
     np.testing.assert_array_equal(history.contexts, [[0, 0, 1], [0, 0, 1]])
 
 

@@ -11,8 +11,8 @@ import pytest
 from pfnts import PFNTS
 from pfnts.backbones import LinearBackbone, Prediction, Question
 from pfnts.policies import make
-from pfnts.policies.options import gathered
 from pfnts.policies.prefetch import PrefetchCache
+from pfnts.policies.settings import gathered
 
 
 class Counting(LinearBackbone):

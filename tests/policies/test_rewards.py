@@ -16,7 +16,7 @@ from pfnts.events import History, Observed
 from pfnts.events.event import to_dict
 from pfnts.policies import make
 from pfnts.policies.budget import affordable, price
-from pfnts.policies.unexplored import open_questions
+from pfnts.policies.untried import open_questions
 
 ARMS = ["a", "b", "c"]
 KNOWN: dict[str, Any] = {

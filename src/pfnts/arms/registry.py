@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from pfnts.arms.layouts import Block, Disjoint, Features, Joint, Layout
 from pfnts.arms.selectors import Adaptive, Fixed, LayoutSelector, Threshold
 from pfnts.contexts import Schema
 
-Encoding: TypeAlias = str | Layout | LayoutSelector
+Encoding: TypeAlias = str | Mapping[str, Any] | Layout | LayoutSelector
 
 _LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (Disjoint(), Joint(), Block(), Features())}
 _SELECTORS: dict[str, Any] = {"threshold": Threshold, "adaptive": Adaptive}
 
 
 def selector(encoding: Encoding) -> LayoutSelector:
-    """Look an encoding up by its name; a layout or a selector passes.
+    """Look an encoding up by its name, or by what `described` wrote; a layout or a selector passes.
 
     Examples
     --------
@@ -24,6 +25,8 @@ def selector(encoding: Encoding) -> LayoutSelector:
     >>> selector(Threshold(limit=64)).name
     'threshold'
     """
+    if isinstance(encoding, Mapping):
+        return from_description(encoding)
     if isinstance(encoding, LayoutSelector):
         return encoding
     if isinstance(encoding, Layout):
@@ -50,7 +53,7 @@ def described(chosen: LayoutSelector) -> dict[str, Any] | None:
     return {"name": part.name, **options}
 
 
-def from_description(description: dict[str, Any]) -> LayoutSelector:
+def from_description(description: Mapping[str, Any]) -> LayoutSelector:
     """Read what `described` wrote."""
     options = dict(description)
     name = options.pop("name")

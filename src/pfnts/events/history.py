@@ -115,8 +115,8 @@ class History:
         # With room for more rows; what follows are views of the first ones.
         self._room = np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0)
         self.rows, self.arms, self.rewards, self.shares = self._room
-        """Contexts and features (n, P + A), numbers of the arms pulled (n,), rewards (n,), and propensities of
-        these arms when they were chosen (n,), 1 for a row without a decision."""
+        """Contexts and features (n, P + A), numbers of the arms pulled (n,), rewards (n,), and propensities
+        of these arms when they were chosen (n,), 1 for a row without a decision."""
         self.contexts, self.features = self.rows, self.rows
         """(n, P) encoded contexts, and (n, A) features of the arms pulled, or candidates."""
 

@@ -110,7 +110,7 @@ class PolicySpec:
         return asked if "device" in inspect.signature(type(backbone)).parameters else "cpu"
 
     @property
-    def judges_features(self) -> bool:
+    def takes_features(self) -> bool:
         """Whether the policy judges arms by features, where these have any."""
         return self.path is None and policy_class(self.name).takes_features
 

@@ -55,8 +55,8 @@ def write(path: str | os.PathLike[str], *, header: dict[str, Any], events: Itera
     The file is on the disk when this returns. A file that is replaced keeps its mode.
     """
     target = Path(path)
-    target = target.resolve() if target.is_symlink() else target
-    mode = target.stat().st_mode & 0o7777 if target.is_file() else 0o666 & ~_umask()
+    kept = target.is_file() and not target.is_symlink()  # a link may have been planted; it is replaced
+    mode = target.stat().st_mode & 0o7777 if kept else 0o666 & ~_umask()
     with (
         replacing(target, mode=mode) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
@@ -124,6 +124,8 @@ def _of_today(policy: str, settings: dict[str, Any]) -> dict[str, Any]:
     """
     settings = dict(settings)
     settings.pop("summary", None)
+    if policy in ("rf-ts", "xgboost-ts", "bf-ts"):
+        settings["detector"] = None
     if policy == "epsilon-greedy":
         settings.setdefault("epsilon", settings["explore"])
     given, known = settings.get("backbone"), backbones.names()

@@ -48,6 +48,7 @@ class LinUCBFeatures(Policy):
     """
 
     name = "lin-ucb-features"
+    takes_features = True
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Model(Protocol):
     from the rows alone, however they were cut into calls.
     """
 
-    takes_features: ClassVar[bool] = False
+    takes_features: bool = False
     """Whether arms may have features, and decisions candidates of their own."""
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Model(Protocol):
 
     @abstractmethod
     def observe(self, history: History, start: int, end: int) -> None:
-        """Learn the rows from ``start`` to ``end``: `History.contexts`, ``arms``, ``rewards``, ``features``."""
+        """Learn the rows from ``start`` to ``end``: their contexts, features, arms and rewards."""
 
     @abstractmethod
     def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> Answer:
@@ -85,7 +85,7 @@ class Model(Protocol):
         """
 
     def held(self, history: History, arms: ActionSet) -> Counts:
-        """Return the number of rows of each arm that predictions rest on, (K,); below ``warmup`` it is cold."""
+        """Return the rows of each arm that predictions rest on, (K,); below ``warmup`` it is cold."""
         return history.rows_of(arms)
 
     def version(self, history: History, arms: ActionSet) -> Hashable:  # noqa: ARG002

@@ -143,8 +143,9 @@ class NeuralModel(Model):
 
     def observe(self, history: History, start: int, end: int) -> None:
         """Learn rows, one after the other."""
-        X, arms, rewards = (part[start:end] for part in (history.contexts, history.arms, history.rewards))
-        for x, arm, reward in zip(_design(X), arms.tolist(), rewards.tolist(), strict=True):
+        X, new = history.contexts[start:end], slice(start, end)
+        rows = zip(_design(X), history.arms[new].tolist(), history.rewards[new].tolist(), strict=True)
+        for x, arm, reward in rows:
             # First into U, by the weights of before, then by training.
             self._precision.add(squared_gradients(self._input[arm : arm + 1], self._output, x), arm)
             self._tables[arm].append(x, reward)

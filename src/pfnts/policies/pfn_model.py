@@ -52,7 +52,7 @@ class PFNModel(Model):
         self._shape = shape
         first, *others = selector.candidates(0)
         self.by_features: Features | None = None if others else first.by_features
-        self.takes_features = self.by_features is not None  # type: ignore[misc]
+        self.takes_features = self.by_features is not None
         self._announced: PrefetchCache[AnyPosterior] | None = None
         if shape is not None:
             self.models = ArmModels(

@@ -68,6 +68,7 @@ class PFNTS(Policy):
     """
 
     name = "pfn-ts"
+    takes_features = True
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class PFNTS(Policy):
         """Name of the layout that answers now; "adaptive" and "threshold" change it."""
         with self._lock:
             model = self._learned()
-            return model.first_layout(len(self._history.labels)) if model.is_blank else model.layout
+            return model.first_layout(len(self.history.labels)) if model.is_blank else model.layout
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -152,7 +153,7 @@ class PFNTS(Policy):
 
     def _learned(self) -> PFNModel:
         """Return the model, which has learned the whole log; a blank one before the first context."""
-        history = self._history
+        history = self.history
         model = (
             self._current.blank if history.schema is None else self._current.at(history, history.schema.width)
         )

@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,7 +56,7 @@ from pfnts.policies.model import Model
 from pfnts.policies.proposal import Proposer
 from pfnts.policies.rewards import REWARDS, Rewards
 from pfnts.policies.rules import Rule
-from pfnts.policies.settings import check_kind, gathered
+from pfnts.policies.settings import check_kind, restored_settings, warn_of_other_weights
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import AnyPosterior
 
@@ -111,6 +110,8 @@ class Policy:
 
     name: ClassVar[str] = ""
     """Name in the registry and in files."""
+    takes_features: ClassVar[bool] = False
+    """Whether arms may have features."""
 
     def __init__(
         self,
@@ -128,7 +129,9 @@ class Policy:
         check_kind("traffic", traffic, Traffic)
         check_kind("rewards", rewards, Rewards)
         labels = check_arms(arms)
-        features = check_features(arms, taken=model.takes_features, policy=type(self).__name__)
+        features = check_features(
+            arms, taken=model.takes_features or self.takes_features, policy=type(self).__name__
+        )
         rewards.costs(labels)
         self._first: dict[str, Any] = {
             "arms": labels,
@@ -147,12 +150,12 @@ class Policy:
     @property
     def arms(self) -> tuple[Label, ...]:
         """Labels of the arms, in the order of `Decision.propensities`."""
-        return self._history.actions.labels
+        return self.history.actions.labels
 
     @property
     def n_arms(self) -> int:
         """Number of arms K."""
-        return len(self._history.live)
+        return len(self.history.live)
 
     @property
     def traffic(self) -> Traffic:
@@ -167,12 +170,12 @@ class Policy:
     @property
     def schema(self) -> Schema | None:
         """What the columns of a context are, once known."""
-        return self._history.schema
+        return self.history.schema
 
     @property
     def arm_schema(self) -> Schema | None:
         """What the columns of the arms' features are, once known."""
-        return self._history.arm_schema
+        return self.history.arm_schema
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -181,12 +184,17 @@ class Policy:
             return tuple(self._log)
 
     @property
+    def history(self) -> History:
+        """The rows, arms and schemas that follow from the log; to be read, not changed."""
+        return self._log.history
+
+    @property
     def settings(self) -> dict[str, Any] | None:
         """Arguments of the constructor as plain JSON values; None where it cannot be saved."""
         return None if self._settings is None else dict(self._settings)
 
     def __repr__(self) -> str:
-        labels, history = list(self.arms), self._history
+        labels, history = list(self.arms), self.history
         some = f"{labels}" if len(labels) <= 8 else f"[{', '.join(map(repr, labels[:6]))}, ... {len(labels)}]"
         return f"{type(self).__name__}(arms={some}, {len(self._log)} events, {history.size} rewards)"
 
@@ -233,7 +241,7 @@ class Policy:
         with self._lock, self._drawing(rng) as drawing:
             ids = None if id is None else [id]
             [decision], [event] = self._decide(self._one(context), drawing, ids=ids, **options)
-            self._history.check(event)
+            self.history.check(event)
             return decision, event
 
     def decide_batch(
@@ -258,7 +266,7 @@ class Policy:
             Identify the decisions, (n,); numbers in the log when not given.
         """
         with self._lock, self._drawing(rng) as drawing:
-            rows = Rows.of(contexts, self._history.schema, single=False)
+            rows = Rows.of(contexts, self.history.schema, single=False)
             if ids is not None and len(ids) != len(rows.X):
                 raise ValueError(f"ids must be one for each of the {len(rows.X)} contexts, got {len(ids)}")
             if self._proposer.rewards.budget is None:
@@ -289,7 +297,7 @@ class Policy:
         candidates: Any = None,
     ) -> tuple[list[Decision], list[Decided]]:
         """Choose at each row; nothing but the generator changes."""
-        begun, history, arms = time.perf_counter(), self._history, self._actions(candidates)
+        begun, history, arms = time.perf_counter(), self.history, self._actions(candidates)
         masks = check_eligible(eligible, arms.labels, len(rows.X))
         model = self._current.at(history, rows.X.shape[1], arms.features.shape[1])
         uniforms = rng.random((len(rows.X), self._proposer.n_uniforms(arms)))
@@ -311,7 +319,7 @@ class Policy:
         eligible: ArrayLike | None = None,
         only: Counts | None = None,
     ) -> tuple[Counts, Matrix]:
-        """Decide at contexts (m, P) in turn and learn each reward at once, while predictions stay as they are.
+        """Decide at contexts (m, P) in turn and learn each reward at once, while predictions stay the same.
 
         At least one round is played; it is the same as deciding and updating round by round.
 
@@ -334,7 +342,7 @@ class Policy:
         Index (r,) of the arms chosen in these rounds, and the propensities (r, K).
         """
         with self._lock, self._drawing(rng) as drawing:
-            history, arms = self._history, self._actions(None)
+            history, arms = self.history, self._actions(None)
             rows = Rows.of(contexts, history.schema)
             masks = check_eligible(eligible, arms.labels, len(rows.X))
             model = self._current.at(history, rows.X.shape[1])
@@ -376,12 +384,12 @@ class Policy:
                 return self._reward(context, reward, replace=replace)
             if replace:
                 raise ValueError("replace must be given with a decision or its id, a row has neither")
-            rows = Rows.of(context, self._history.schema)
+            rows = Rows.of(context, self.history.schema)
             events: Sequence[Event]
             if features is None:
                 labels = [unboxed(arm)] if rows.single else list(map(unboxed, listed("arm", arm)))
                 for label in labels:
-                    self._history.number_of(label)
+                    self.history.number_of(label)
                 events = observed(rows, labels, reward, self._proposer.rewards)
             elif arm is None:
                 chosen = self._actions([features] if rows.single else features)
@@ -432,7 +440,7 @@ class Policy:
         roles = Columns(action, reward, propensity, cluster, time, context)
         with self._lock:
             label: Callable[[Any], Label] = unboxed
-            events = imported_rows(log, roles, self._history, label=label, rewards=self._proposer.rewards)
+            events = imported_rows(log, roles, self.history, label=label, rewards=self._proposer.rewards)
             self._log.append(events)
             return len(events)
 
@@ -469,7 +477,7 @@ class Policy:
         It is of all arms, or of all ``candidates`` where these are given. A TypeError where there is none.
         """
         with self._lock:
-            rows = Rows.of(contexts, self._history.schema)
+            rows = Rows.of(contexts, self.history.schema)
             posterior = self._posterior_at(rows.X, candidates)
             return posterior[0] if rows.single else posterior
 
@@ -500,7 +508,7 @@ class Policy:
         ('new', SimilarRow(context={'age': 60}, reward=60.0, distance=0.12, speaks_for=True))
         """
         with self._lock:
-            history, arms = self._history, self._actions(None)
+            history, arms = self.history, self._actions(None)
             given = self._one(context)
             model = self._current.at(history, given.X.shape[1])
             costs = self._proposer.costs(model, history, arms)
@@ -514,11 +522,11 @@ class Policy:
         Decisions are the same with and without it. The announcement replaces the one before.
         """
         with self._lock:
-            self._current.announce(Rows.of(contexts, self._history.schema).X)
+            self._current.announce(Rows.of(contexts, self.history.schema).X)
 
     def _posterior_at(self, X: Matrix, candidates: Any = None) -> AnyPosterior:
         """Return the posterior (q, K) at encoded contexts (q, P)."""
-        history, arms = self._history, self._actions(candidates)
+        history, arms = self.history, self._actions(candidates)
         model = self._current.at(history, X.shape[1], arms.features.shape[1])
         posterior = self._proposer.posterior(model, history, X, arms)
         if posterior is None:
@@ -533,7 +541,7 @@ class Policy:
         ``progress`` is called with the number of rows learned and the number there are.
         """
         with self._lock:
-            history = self._history
+            history = self.history
             width = None if history.schema is None else history.schema.width
             if width is None:
                 return
@@ -547,7 +555,7 @@ class Policy:
                 raise ValueError(
                     f"other must have the same log, of {len(self._log)} events, got {len(other._log)}"
                 )
-            self._current.adopt(other._current, self._history)
+            self._current.adopt(other._current, self.history)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy, settings and log, to one file of plain JSON; nothing is pickled."""
@@ -556,22 +564,7 @@ class Policy:
                 raise ValueError(
                     f"policy must have settings to be saved, {type(self).__name__} was made without settings="
                 )
-            # Inferred from a whole batch, columns may be others than its first row alone would make them.
-            seen = (event.encoded for event in self._log if isinstance(event, Decided | Observed))
-            encoded, first = next(seen, None), self._first
-            schema = first["schema"] or (encoded.schema if encoded else None)
-            brought = encoded.arm_schema if encoded and not first["features"] else None
-            arm_schema = first["arm_schema"] or brought
-            header = {
-                "policy": self.name,
-                "arms": list(first["arms"]),
-                "features": None if first["features"] is None else list(first["features"]),
-                "schema": None if schema is None else schema.to_json(),
-                "arm_schema": None if arm_schema is None else arm_schema.to_json(),
-                "settings": {**asdict(self.traffic), **self._settings},
-                "generator": self._rng.bit_generator.state,
-            }
-            file.write(path, header=header, events=self._log)
+            file.write(path, header=self._header(), events=self._log)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **replaced: Any) -> Self:
@@ -588,35 +581,39 @@ class Policy:
         """
         saved = file.read(path, policy=cls.name)
         try:
-            settings = gathered(cls, {**gathered(cls, saved.settings), **replaced})
-            weights = settings.pop("fingerprint", None)
-            for name in ("encoding", "backbone", "estimator"):
-                if name in settings and settings[name] is None:
-                    raise ValueError(
-                        f"{name} must be passed to load: the policy was saved with one of your own"
-                    )
+            settings, weights = restored_settings(cls, saved.settings, replaced)
             policy = cls(saved.arms, schema=saved.schema, **settings)
         except (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
             raise file.damaged(saved.path, error) from error
         try:
-            policy._restore(saved)
+            policy._first["arm_schema"] = saved.arm_schema
+            policy._log = Log(partial(History, **policy._first))
+            policy._log.append(saved.events)
+            if saved.generator is not None:
+                policy._rng.bit_generator.state = saved.generator
         except Exception as error:
             raise file.damaged(saved.path, error) from error
-        own = (policy.settings or {}).get("fingerprint")
-        if own != weights:
-            warnings.warn(
-                f"the backbone has other weights ({own}) than when the policy was saved ({weights}): the same "
-                "history will lead to other posteriors",
-                stacklevel=2,
-            )
+        warn_of_other_weights((policy.settings or {}).get("fingerprint"), weights)
         return policy
 
-    def _restore(self, saved: file.Saved) -> None:
-        self._first["arm_schema"] = saved.arm_schema
-        self._log = Log(partial(History, **self._first))
-        self._log.append(saved.events)
-        if saved.generator is not None:
-            self._rng.bit_generator.state = saved.generator
+    def _header(self) -> dict[str, Any]:
+        """Return what a file says beside the events."""
+        # Inferred from a whole batch, columns may be others than its first row alone would make them.
+        seen = (event.encoded for event in self._log if isinstance(event, Decided | Observed))
+        encoded, first = next(seen, None), self._first
+        schema = first["schema"] or (encoded.schema if encoded else None)
+        arm_schema = first["arm_schema"] or (
+            encoded.arm_schema if encoded and not first["features"] else None
+        )
+        return {
+            "policy": self.name,
+            "arms": list(first["arms"]),
+            "features": None if first["features"] is None else list(first["features"]),
+            "schema": None if schema is None else schema.to_json(),
+            "arm_schema": None if arm_schema is None else arm_schema.to_json(),
+            "settings": {**asdict(self.traffic), **(self._settings or {})},
+            "generator": self._rng.bit_generator.state,
+        }
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -630,20 +627,16 @@ class Policy:
 
     # What all of these need
 
-    @property
-    def _history(self) -> History:
-        return self._log.history
-
     def _one(self, context: Any) -> Rows:
         """Encode one context; a frame may have one row."""
-        rows = Rows.of(context, self._history.schema)
+        rows = Rows.of(context, self.history.schema)
         if len(rows.X) != 1 or not (rows.single or hasattr(context, "columns")):
-            return Rows.of(context, self._history.schema, single=True)
+            return Rows.of(context, self.history.schema, single=True)
         return rows
 
     def _actions(self, candidates: Any) -> ActionSet:
         """Return the actions to choose from: the policy's arms, or the candidates given."""
-        history = self._history
+        history = self.history
         if candidates is None and not history.live:
             raise ValueError(
                 "candidates must be given: the policy was made with arms=None and has no arms of its own"
@@ -658,7 +651,7 @@ class Policy:
         return history.candidates(candidates)
 
     def _reward(self, decision: Decision | str, reward: Any, *, replace: bool) -> Outcome:
-        value, history = check_reward(reward, self._proposer.rewards), self._history
+        value, history = check_reward(reward, self._proposer.rewards), self.history
         id = decision.id if isinstance(decision, Decision) else decision
         chosen = history.chosen(id)
         if isinstance(decision, Decision) and chosen not in (None, decision.arm):

@@ -1,4 +1,4 @@
-"""One decision, or a batch: the model's prediction, the rule's choice, and the traffic that is not the rule's."""
+"""Decisions: the model's prediction, the rule's choice, and the traffic that is not the rule's."""
 
 from __future__ import annotations
 

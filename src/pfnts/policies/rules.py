@@ -1,4 +1,4 @@
-"""How an arm is chosen, with exact propensities: pure functions of a prediction, a mask and uniform numbers."""
+"""How an arm is chosen, with exact propensities: functions of a prediction, a mask and uniform numbers."""
 
 from __future__ import annotations
 

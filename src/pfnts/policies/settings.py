@@ -1,8 +1,9 @@
-"""Flat options, as in the command line, the service and files, and the settings objects that they belong to."""
+"""Flat options, as in the command line, the service and files, and the settings objects they belong to."""
 
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -30,6 +31,28 @@ def gathered(maker: Callable[..., Any], options: Mapping[str, Any]) -> dict[str,
         if own:
             taken[parameter] = replace(taken.get(parameter, default), **own)
     return taken
+
+
+def restored_settings(
+    maker: Callable[..., Any], saved: Mapping[str, Any], replaced: Mapping[str, Any]
+) -> tuple[dict[str, Any], str | None]:
+    """Return the arguments that a file and the caller ask for, and the fingerprint of the weights saved."""
+    settings = gathered(maker, {**gathered(maker, saved), **replaced})
+    weights = settings.pop("fingerprint", None)
+    for name in ("encoding", "backbone", "estimator"):
+        if name in settings and settings[name] is None:
+            raise ValueError(f"{name} must be passed to load: the policy was saved with one of your own")
+    return settings, weights
+
+
+def warn_of_other_weights(own: str | None, saved: str | None) -> None:
+    """Warn if a backbone has other weights than the saved one had."""
+    if own != saved:
+        warnings.warn(
+            f"the backbone has other weights ({own}) than when the policy was saved ({saved}): the same "
+            "history will lead to other posteriors",
+            stacklevel=3,
+        )
 
 
 def check_kind(name: str, given: object, kind: type) -> None:

@@ -36,6 +36,7 @@ class Uniform(Policy):
     """
 
     name = "uniform"
+    takes_features = True
 
     def __init__(
         self,

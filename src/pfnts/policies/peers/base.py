@@ -17,8 +17,8 @@ from pfnts.policies.model import Model
 class PeerModel(Model):
     """A model of another library: it learns one row at a time, and predicts for every arm.
 
-    The arm is drawn by our rule with our random numbers, so that decisions can be repeated and propensities are
-    exact. A subclass implements `fresh`, `add` and `predict`.
+    The arm is drawn by our rule with our random numbers, so that decisions can be repeated and propensities
+    are exact. A subclass implements `fresh`, `add` and `predict`.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class VowpalWabbitModel(Model):
         for x, (arm, reward, share) in zip(history.contexts[new], rows, strict=True):
             others = live if arm in live else (*live, arm)
             # It minimises costs.
-            self._workspace.learn(_example(x, others, label=(arm, f"0:{-reward!r}:{float(share)!r} ")))
+            self._workspace.learn(_example(x, others, label=(arm, f"0:{-reward!r}:{share!r} ")))
 
     def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> Values:
         """Return the probability of each eligible arm, (q, K)."""

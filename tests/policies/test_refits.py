@@ -11,43 +11,60 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.arms.schedule import next_refresh
-from pfnts.policies import Traffic, rules
-from pfnts.policies.decision import Choices, Mask, Matrix, Vector
-from pfnts.policies.refitting import REFITTED, Arms, RefittingPolicy
+from pfnts.arrays import Counts, Matrix, Vector
+from pfnts.events import ActionSet, History
+from pfnts.policies import Model, Policy, Shape, Traffic
+from pfnts.policies.refits import REFITTED, Refits, check_refitted, check_warmup
+from pfnts.policies.rules import Thompson
 from pfnts.posterior import GaussianPosterior
 
 
-class Means(RefittingPolicy[list[float]]):
+class MeansModel(Model):
     """The model of an arm is a list of its rewards; fits are noted, and fail on demand."""
 
-    name = "means"
+    def __init__(self, noted: Means, refits: Refits[list[float]]) -> None:
+        self._noted, self._refits, self._fits = noted, refits, refits.begin()
 
-    def __init__(self, arms: int = 2, *, shared: bool = False, warmup: int = 2, **memory: Any):
-        remembered, traffic = replace(REFITTED, **memory), Traffic(warmup=warmup)
-        super().__init__(arms, shared=shared, memory=remembered, traffic=traffic, schema=None)
-        self.fits: list[tuple[int, int, int]] = []
-        self.fails = False
+    def fresh(self, shape: Shape) -> MeansModel:
+        return MeansModel(self._noted, self._refits)
 
-    def _fit(self, arm: int, X: Matrix, arms: Arms, rewards: Vector, *, seed: int) -> list[float]:
-        self.fits.append((arm, len(X), seed))
-        return [] if self._shared else rewards[arms == arm].tolist()
+    def observe(self, history: History, start: int, end: int) -> None:
+        self._fits.observe(history, start, end)
 
-    def _learn(self, model: list[float], arm: int, X: Matrix, arms: Arms, rewards: Vector) -> None:
-        for own, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
-            if self._shared or own == arm:
-                model.append(reward)
-            if self.fails:
-                raise RuntimeError("half-way")
-
-    def _posterior(self, X: Matrix, arms: list[int]) -> GaussianPosterior:
-        models = [self._current(arm) for arm in arms]
-        means = [np.mean(self._any_reward() if model is None else model or [0.0]) for model in models]
+    def predict(self, X: Matrix, arms: ActionSet, eligible: Any) -> GaussianPosterior:
+        rewards = self._fits.rewards()
+        models = [self._fits.current(arm) for arm in arms]
+        means = [np.mean(rewards if model is None else model or [0.0]) for model in models]
         return GaussianPosterior(
             mean=np.tile(means, (len(X), 1)), variance=np.ones((len(X), len(arms))), size=1
         )
 
-    def _choose(self, X: Matrix, arms: list[int], eligible: Mask, uniforms: Matrix) -> Choices:
-        return rules.thompson(self._posterior(X, arms), eligible, uniforms)
+    def make_room(self, n_arms: int) -> bool:
+        return not self._refits.shared
+
+
+class Means(Policy):
+    """Notes the fits of its model, which fails on demand."""
+
+    def __init__(self, arms: int = 2, *, shared: bool = False, warmup: int = 2, **memory: Any):
+        remembered = check_refitted(replace(REFITTED, **memory), policy="Means")
+        traffic = check_warmup(Traffic(warmup=warmup))
+        self.fits: list[tuple[int, int, int]] = []
+        self.fails = False
+
+        def fit(arm: int, X: Matrix, arms: Counts, rewards: Vector, seed: int) -> list[float]:
+            self.fits.append((arm, len(X), seed))
+            return [] if shared else rewards[arms == arm].tolist()
+
+        def extend(model: list[float], arm: int, X: Matrix, arms: Counts, rewards: Vector) -> None:
+            for own, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
+                if shared or own == arm:
+                    model.append(reward)
+                if self.fails:
+                    raise RuntimeError("half-way")
+
+        refits = Refits(fit, extend, shared=shared, memory=remembered, warmup=warmup)
+        super().__init__(arms, model=MeansModel(self, refits), rule=Thompson(), traffic=traffic)
 
     @property
     def fitted_rows(self) -> list[int]:
@@ -172,7 +189,8 @@ def test_posterior_before_any_arm_is_warm_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"window": 100}, "window must be None, Means is fitted to all rows, got 100; PFNTS can forget"),
+        ({"window": 100}, "window must be None, Means is fitted to all rows, got 100; write Memory"),
+        ({"detector": 2000.0}, "detector must be None, Means is fitted to all rows, got 2000"),
         ({"warmup": 0}, "warmup must be at least 1, a model needs a reward of each arm, got 0"),
         ({"refresh": 1.0}, r"refresh must be a finite number above 1, got 1\.0"),
     ],
