@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from pfnts import PFNTS
-from pfnts.arms import Features
-from pfnts.arms.shortlist import RidgeScores
+from pfnts.layouts import Features
+from pfnts.layouts.shortlist import RidgeScores
 
 
 def features(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:

@@ -22,13 +22,13 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pfnts.arms import models
 from pfnts.backbones.network.features import kernels, neighbours, regressions, trees
 from pfnts.backbones.network.features import track_record as record
 from pfnts.backbones.network.inference import asking, cache, growth, key_values, recorded
 from pfnts.backbones.network.inference.cores import Cores
 from pfnts.backbones.network.inference.segments import Pass
 from pfnts.experiments import PolicySpec, plan, run
+from pfnts.layouts import models
 
 T = TypeVar("T")
 _VIEWS = ("view", "slice", "select", "expand", "transpose", "squeeze", "split", "alias", "detach", "unbind")

@@ -14,7 +14,7 @@ PACKAGES = (
     "pfnts.posterior",
     "pfnts.scores",
     "pfnts.backbones",
-    "pfnts.arms",
+    "pfnts.layouts",
     "pfnts.policies",
     "pfnts.environments",
     "pfnts.simulation",

@@ -97,7 +97,7 @@ def test_a_file_of_version_0_2_loads_with_its_log_and_decides(name: str, tmp_pat
 
 
 def test_round_trip_keeps_settings_labels_and_log(tmp_path: Path) -> None:
-    from pfnts.arms import Adaptive
+    from pfnts.layouts import Adaptive
 
     policy = PFNTS(
         ["x", 7],

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from pfnts import PFNTS
-from pfnts.arms import Features
 from pfnts.contexts import read
 from pfnts.events import ArmAdded, Decided, Observed, Rewarded, from_dict
 from pfnts.events.event import to_dict
+from pfnts.layouts import Features
 from pfnts.policies import Policy, Uniform, make
 
 OFFERS = {

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pfnts.arms import Features
 from pfnts.environments import Environment
 from pfnts.events.event import to_dict
+from pfnts.layouts import Features
 from pfnts.policies import Decision, Policy, make
 from pfnts.simulation import simulate
 

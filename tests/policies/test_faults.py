@@ -90,13 +90,13 @@ LOG_POLICIES: dict[str, Callable[[], Policy]] = {
 
 
 def adaptive() -> Any:
-    from pfnts.arms import Adaptive
+    from pfnts.layouts import Adaptive
 
     return Adaptive(switch_times=(20, 30, 38))
 
 
 def threshold() -> Any:
-    from pfnts.arms import Threshold
+    from pfnts.layouts import Threshold
 
     return Threshold(limit=30)
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pfnts import Schema
-from pfnts.arms import Adaptive, Features, Threshold
 from pfnts.contexts import Column
 from pfnts.events import Decided, Observed, Rewarded, from_dict
 from pfnts.events.event import to_dict
+from pfnts.layouts import Adaptive, Features, Threshold
 from pfnts.policies import Policy, make
 
 SCHEMA = Schema((Column("age", "numeric"), Column("plan", "categorical", (), 4)))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from pfnts import PFNTS
-from pfnts.arms import Threshold
 from pfnts.backbones import LinearBackbone
 from pfnts.backbones.base import Prediction, Question
 from pfnts.backbones.network import EmbeddedBackbone
 from pfnts.backbones.network.inference.cache import Cache
 from pfnts.environments import Environment, make
+from pfnts.layouts import Threshold
 from pfnts.policies import Decision, Memory
 from pfnts.policies.pfn_model import room_for
 from pfnts.policies.settings import gathered

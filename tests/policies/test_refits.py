@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts.arms.schedule import next_refresh
 from pfnts.arrays import Counts, Matrix, Vector
 from pfnts.events import ActionSet, History
+from pfnts.layouts.schedule import next_refresh
 from pfnts.policies import Model, Policy, Shape, Traffic
 from pfnts.policies.refits import REFITTED, Refits, check_refitted, check_warmup
 from pfnts.policies.rules import Thompson

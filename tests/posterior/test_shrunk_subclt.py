@@ -7,10 +7,11 @@ import pytest
 from numpy.random import Generator
 from scipy.stats import t as student
 
-from pfnts.arms import ArmModels, selector
-from pfnts.arms.memory import Memory
 from pfnts.backbones import LinearBackbone, Prediction
 from pfnts.events import ActionSet, History, Observed
+from pfnts.layouts import Learner, Sizes, selector
+from pfnts.layouts.memory import Memory
+from pfnts.layouts.posteriors import posteriors
 from pfnts.posterior import Estimator, ShrunkSubCLT, StudentPosterior, SubCLT
 from pfnts.posterior.estimator import join
 
@@ -81,12 +82,13 @@ def test_prior_share_is_drawn_for_each_arm_alone_where_blocks_are_shared(rng: Ge
         arm = int(rng.integers(3))
         history.fold(Observed(rng.uniform(size=2).tolist(), arm, float(arm + rng.normal())))
     memory = Memory(refresh=2.0, detector=None)
-    models = ArmModels(
-        selector("joint"), backbone=LinearBackbone(), memory=memory, warmup=5, n_arms=3, width=2
-    )
-    models.advance(history)
+    backbone = LinearBackbone()
+    models = Learner(selector("joint"), backbone=backbone, memory=memory, sizes=Sizes(3, 2, 5))
+    models.advance(history, history.size)
     estimator = ShrunkSubCLT(prior_dof=4.0, coupled=True)
-    columns = models.posteriors(rng.uniform(size=(2, 2)), ActionSet.of(range(3)), estimator)
+    columns = posteriors(
+        models, rng.uniform(size=(2, 2)), ActionSet.of(range(3)), backbone=backbone, estimator=estimator
+    )
     posterior = join(columns, coupled=True, own=estimator.own_directions)
     assert posterior.coupled
     directions = posterior.directions

@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pfnts import arms as layouts
-from pfnts import backbones, policies, posterior
+from pfnts import backbones, layouts, policies, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
 from pfnts.policies.arguments import Arms

@@ -1,6 +1,6 @@
 """Policies: decide, update, and a posterior where they have one."""
 
-from pfnts.arms.memory import Memory
+from pfnts.layouts.memory import Memory
 from pfnts.policies.context_free import ContextFreeTS
 from pfnts.policies.decision import Choices, Decision
 from pfnts.policies.epsilon_greedy import EpsilonGreedy

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pfnts.arms.memory import Memory
 from pfnts.arrays import Counts, Mask, Matrix, Vector
 from pfnts.contexts import Schema
 from pfnts.events import ActionSet, History, Label
+from pfnts.layouts.memory import Memory
 from pfnts.policies.bart import BartFit, BartSettings, Scale
 from pfnts.policies.model import Model, Shape
 from pfnts.policies.policy import Policy

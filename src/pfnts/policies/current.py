@@ -73,7 +73,12 @@ class CurrentModel:
 
     def adopt(self, other: CurrentModel, history: History) -> None:
         """Copy what an equal policy's model has learned, if it has learned the whole history."""
-        if other._model is None or other._learned != history.size or other._revision != history.revision:
+        if (
+            other._model is None
+            or not other._model.copies
+            or other._learned != history.size
+            or other._revision != history.revision
+        ):
             return
         self._model, self._shape = copy.deepcopy(other._model), other._shape
         self._learned, self._revision = other._learned, other._revision

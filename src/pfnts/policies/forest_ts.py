@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from pfnts.arms.memory import Memory
 from pfnts.arrays import Counts, Mask, Matrix, Vector
 from pfnts.contexts import Schema
 from pfnts.events import ActionSet, History, Label
+from pfnts.layouts.memory import Memory
 from pfnts.policies.arguments import check_count, check_number
 from pfnts.policies.ensembles import BoostingSettings, Ensemble, fit_boosted, fit_forest
 from pfnts.policies.leaf_statistics import Indices

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pfnts.arms.interactions import products
 from pfnts.arrays import Counts, Mask, Matrix
 from pfnts.contexts import Schema
 from pfnts.events import ActionSet, History
+from pfnts.layouts.interactions import products
 from pfnts.policies.arguments import Arms, check_number
 from pfnts.policies.model import Model, Shape
 from pfnts.policies.policy import Policy

@@ -68,6 +68,8 @@ class Model(Protocol):
 
     takes_features: bool = False
     """Whether arms may have features, and decisions candidates of their own."""
+    copies: bool = False
+    """Whether a deep copy takes less time than learning the rows."""
 
     @abstractmethod
     def fresh(self, shape: Shape) -> Model:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
 
-from pfnts.arms import ArmModels, Change, Features, LayoutSelector
-from pfnts.arms.memory import Memory
 from pfnts.arrays import Counts, Mask, Matrix
 from pfnts.backbones import Backbone
 from pfnts.events import ActionSet, History, Label
+from pfnts.layouts import Change, Features, LayoutSelector, Learner, Sizes
+from pfnts.layouts.memory import Memory
+from pfnts.layouts.posteriors import Version, posteriors, version_of
+from pfnts.layouts.shortlist import RidgeScores
 from pfnts.policies.model import Model, Shape, Shortlisted
 from pfnts.policies.prefetch import PrefetchCache
 from pfnts.posterior import AnyPosterior, Estimator
@@ -50,19 +54,21 @@ class PFNModel(Model):
         self._selector, self._backbone, self._estimator = selector, backbone, estimator
         self._memory, self._warmup, self._cost = memory, warmup, cost
         self._shape = shape
-        first, *others = selector.candidates(0)
-        self.by_features: Features | None = None if others else first.by_features
+        self.copies = backbone.copies
+        self.by_features = selector if isinstance(selector, Features) else None
         self.takes_features = self.by_features is not None
         self._announced: PrefetchCache[AnyPosterior] | None = None
         if shape is not None:
-            self.models = ArmModels(
-                selector,
-                backbone=backbone,
-                memory=memory,
-                warmup=warmup,
-                n_arms=room_for(shape.arms, shape.first),
-                width=shape.width + shape.features,
+            features, width = self.by_features, shape.width + shape.features
+            sizes = Sizes(
+                room_for(shape.arms, shape.first),
+                width,
+                warmup,
+                None if features is None else features.pooled_warmup(width, warmup=warmup),
+                features is not None and features.interacts(shape.width, shape.features),
             )
+            self._learner = Learner(selector, backbone=backbone, memory=memory, sizes=sizes)
+        self._scores: tuple[Version, RidgeScores] | None = None
 
     def fresh(self, shape: Shape) -> PFNModel:
         """Return a model without rows."""
@@ -80,7 +86,8 @@ class PFNModel(Model):
 
     def observe(self, history: History, start: int, end: int) -> None:  # noqa: ARG002
         """Append rows."""
-        self.models.advance(history)
+        self._history = history
+        self._learner.advance(history, end)
 
     # Predict, estimate: one prediction, a posterior of each arm's mean reward.
 
@@ -89,35 +96,33 @@ class PFNModel(Model):
         features = self.by_features
         if eligible is not None and features is not None and len(arms) > features.shortlist:
             costs = None if self._cost is None else np.array([self._cost[label] for label in arms.labels])
-            places = self.models.ridge_scores().shortlist(
-                X, arms, eligible, size=features.shortlist, costs=costs
-            )
-            columns = self.models.posteriors(X, arms, self._estimator, shortlist=places)
-            return Shortlisted(self._joined(columns), places, features.explore)
+            scores = self._ridge_scores(features, width=X.shape[1])
+            places = scores.shortlist(X, arms, eligible, size=features.shortlist, costs=costs)
+            return Shortlisted(self._joined(self._posteriors(X, arms, places)), places, features.explore)
         if self._announced is None or arms.candidates is not None:
-            return self._joined(self.models.posteriors(X, arms, self._estimator))
+            return self._joined(self._posteriors(X, arms))
         return self._joined(self._computed_ahead(self._announced, X, arms))
 
     def held(self, history: History, arms: ActionSet) -> Counts:  # noqa: ARG002
         """Return the rows of each arm that its posterior rests on; with pooled warm-up, of all arms."""
-        pooled = self.models.pooled_warmup
+        pooled = self._learner.sizes.pooled
         if pooled is None:
-            return np.array([self.models.warm_rows(arm) for arm in arms], dtype=np.int64)
-        version = self.models.answering[0].version
+            return np.array([self._learner.warm_rows(arm) for arm in arms], dtype=np.int64)
+        version = self._learner.answering.distinct[0].version
         return np.full(len(arms), version if version >= pooled else 0)
 
     def version(self, history: History, arms: ActionSet) -> Hashable:  # noqa: ARG002
         """Return what the posteriors of these arms depend on."""
-        return tuple((arm, self.models.version(arm)) for arm in arms)
+        return tuple((arm, version_of(self._learner, arm)) for arm in arms)
 
     def unchanged(self, arms: Counts) -> int:
         """Return how many rows of these arms (m,) lead to no refresh."""
-        return self.models.lasting().unchanged(arms)
+        return self._learner.unchanged(arms)
 
     def make_room(self, n_arms: int) -> bool:
         """Whether the sequences were made for so many arms."""
         assert self._shape is not None
-        return room_for(n_arms, self._shape.first) == self.models.n_arms
+        return room_for(n_arms, self._shape.first) == self._learner.sizes.n_arms
 
     def announce(self, X: Matrix) -> None:
         """Predict at contexts to come in batches."""
@@ -125,7 +130,7 @@ class PFNModel(Model):
 
     def prepare(self) -> None:
         """Fill the caches."""
-        self.models.prepare()
+        self._learner.prepare()
 
     @property
     def is_blank(self) -> bool:
@@ -139,28 +144,59 @@ class PFNModel(Model):
     @property
     def layout(self) -> str:
         """Name of the layout that answers."""
-        return self.models.layout.name
+        return self._learner.answering.layout.name
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """Changes noticed."""
-        return tuple(self.models.changes)
+        return tuple(self._learner.changes)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PFNModel:
+        shared = (self._backbone, self._selector, self._estimator, self._memory)
+        memo |= {id(one): one for one in shared}
+        if self._shape is not None:
+            memo[id(self._history)] = self._history
+        other = object.__new__(PFNModel)
+        memo[id(self)] = other
+        other.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
+        return other
+
+    def _posteriors(self, X: Matrix, arms: ActionSet, shortlist: Counts | None = None) -> list[AnyPosterior]:
+        return posteriors(
+            self._learner, X, arms, backbone=self._backbone, estimator=self._estimator, shortlist=shortlist
+        )
+
+    def _ridge_scores(self, features: Features, *, width: int) -> RidgeScores:
+        """Return a ridge regression on the rows that the posterior rests on."""
+        learner, history = self._learner, self._history
+        version = version_of(learner, 0)
+        if self._scores is None or self._scores[0] != version:
+            rows = learner.held_rows()[: learner.answering.distinct[0].version]
+            fit = RidgeScores.fit(
+                history.rows[rows],
+                history.arms[rows],
+                history.rewards[rows],
+                width=width,
+                effects=learner.sizes.n_arms if features.identity else 0,
+            )
+            self._scores = version, fit
+        return self._scores[1]
 
     def _joined(self, columns: list[AnyPosterior]) -> AnyPosterior:
-        coupled = self._estimator.coupled and self.models.layout.shared
+        coupled = self._estimator.coupled and self._learner.answering.layout.shared
         return join(columns, coupled=coupled, own=self._estimator.own_directions)
 
     def _computed_ahead(
         self, announced: PrefetchCache[AnyPosterior], X: Matrix, arms: ActionSet
     ) -> list[AnyPosterior]:
         """Return the posterior of each arm's mean reward at ``X`` (q, P), some computed ahead."""
-        versions = {arm: self.models.version(arm) for arm in arms}
+        versions = {arm: version_of(self._learner, arm) for arm in arms}
         places = {arm: place for place, arm in enumerate(arms)}
 
         def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
-            return self.models.posteriors(X, arms.take([places[arm] for arm in stale]), self._estimator)
+            return self._posteriors(X, arms.take([places[arm] for arm in stale]))
 
-        ahead = self.models.lasting().likely_rounds()
+        ahead = self._learner.answering.likely_rounds()
         found = announced.find(X, versions, ask, lambda column, rows: column.take(rows), ahead=ahead)
         return list(found.values())
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pfnts import arms as layouts
-from pfnts import backbones
+from pfnts import backbones, layouts
 from pfnts import posterior as estimators
-from pfnts.arms import Change, Encoding
-from pfnts.arms.memory import MEMORY, Memory
-from pfnts.arms.schedule import FIRST_POSTERIOR
 from pfnts.backbones import Backbone
 from pfnts.contexts import Schema
+from pfnts.layouts import Change, Encoding
+from pfnts.layouts.memory import MEMORY, Memory
+from pfnts.layouts.schedule import FIRST_POSTERIOR
 from pfnts.policies.arguments import Arms
 from pfnts.policies.pfn_model import PFNModel
 from pfnts.policies.policy import Policy

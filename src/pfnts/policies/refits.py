@@ -8,10 +8,10 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from pfnts.arms.memory import Memory
-from pfnts.arms.schedule import next_refresh
 from pfnts.arrays import Counts, Matrix, Vector
 from pfnts.events import History
+from pfnts.layouts.memory import Memory
+from pfnts.layouts.schedule import next_refresh
 from pfnts.policies.traffic import Traffic
 
 M = TypeVar("M")

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts.arms import ArmModels, selector
-from pfnts.arms.memory import Memory, uniform_hash
 from pfnts.backbones import LinearBackbone
 from pfnts.events import ActionSet, History, Observed
+from pfnts.layouts import Learner, Sizes, selector
+from pfnts.layouts.memory import Memory, uniform_hash
+from pfnts.layouts.posteriors import posteriors, version_of
 from pfnts.posterior import ShrunkSubCLT
 
 
@@ -23,9 +24,9 @@ def history_of(X: np.ndarray, arms: np.ndarray, rewards: np.ndarray) -> History:
     return history
 
 
-def models_of(layout: str, **options: Any) -> ArmModels:
+def models_of(layout: str, **options: Any) -> Learner:
     memory = Memory(**{"detector": None, **options})
-    return ArmModels(selector(layout), backbone=LinearBackbone(), memory=memory, warmup=5, n_arms=3, width=2)
+    return Learner(selector(layout), backbone=LinearBackbone(), memory=memory, sizes=Sizes(3, 2, 5))
 
 
 def test_cuts_come_at_multiples_from_the_second_on() -> None:
@@ -62,12 +63,14 @@ def test_after_a_cut_models_are_those_of_the_rows_that_stay(
     queries = rng.normal(size=(4, 2))
     models = models_of(layout, **options)
     history = history_of(X, arms, rewards)
-    models.advance(history)
+    models.advance(history, history.size)
     kept = Memory(**options).kept(256)
-    fresh = models_of(models.layout.name)
-    fresh.advance(history_of(X[kept], arms[kept], rewards[kept]))
-    fresh._refresh_all(rewards[kept])
-    ours, theirs = (m.posteriors(queries, ActionSet.of(range(3)), ShrunkSubCLT()) for m in (models, fresh))
+    fresh = models_of(models.answering.layout.name, refresh=1.001)  # after every row
+    fresh.advance(history_of(X[kept], arms[kept], rewards[kept]), len(kept))
+    ours, theirs = (
+        posteriors(m, queries, ActionSet.of(range(3)), backbone=LinearBackbone(), estimator=ShrunkSubCLT())
+        for m in (models, fresh)
+    )
     for one, two in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one.mean, two.mean, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(one.variance, two.variance, rtol=1e-9, atol=1e-12)
@@ -80,8 +83,8 @@ def test_no_sequence_reaches_twice_the_window(layout: str, rng: Generator) -> No
     models = models_of(layout, window=64)
     X, arms, rewards = rng.normal(size=(400, 2)), rng.integers(3, size=400), rng.normal(size=400)
     for n in range(1, 401, 7):
-        models.advance(history_of(X[:n], arms[:n], rewards[:n]))
-        sizes.append(sum(h.size for g in models._grown.values() for h in set(g)) // len(models._grown))
+        models.advance(history_of(X[:n], arms[:n], rewards[:n]), n)
+        sizes.append(sum(one.size for one in models.answering.distinct))
     assert max(sizes) <= 128
     assert min(sizes[40:]) >= 64
 
@@ -91,14 +94,20 @@ def test_pieces_make_no_difference(options: dict[str, Any], rng: Generator) -> N
     X, arms = rng.normal(size=(400, 2)), rng.integers(3, size=400)
     rewards = X @ [1.0, -1.0] * np.where(np.arange(400) < 200, 1, -1) + 0.1 * rng.normal(size=400)
     whole, pieces = models_of("adaptive", **options), models_of("adaptive", **options)
-    whole.advance(history_of(X, arms, rewards))
+    whole.advance(history_of(X, arms, rewards), 400)
     for n in [1, 2, 50, 130, 131, 250, 400]:
-        pieces.advance(history_of(X[:n], arms[:n], rewards[:n]))
+        pieces.advance(history_of(X[:n], arms[:n], rewards[:n]), n)
     assert whole.changes == pieces.changes
-    assert [whole.version(k) for k in range(3)] == [pieces.version(k) for k in range(3)]
+    assert [version_of(whole, k) for k in range(3)] == [version_of(pieces, k) for k in range(3)]
     queries = rng.normal(size=(4, 2))
     for one, two in zip(
-        *(m.posteriors(queries, ActionSet.of(range(3)), ShrunkSubCLT()) for m in (whole, pieces)), strict=True
+        *(
+            posteriors(
+                m, queries, ActionSet.of(range(3)), backbone=LinearBackbone(), estimator=ShrunkSubCLT()
+            )
+            for m in (whole, pieces)
+        ),
+        strict=True,
     ):
         np.testing.assert_array_equal(one.mean, two.mean)
         np.testing.assert_array_equal(one.variance, two.variance)

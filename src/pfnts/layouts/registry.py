@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from pfnts.arms.layouts import Block, Disjoint, Features, Joint, Layout
-from pfnts.arms.selectors import Adaptive, Fixed, LayoutSelector, Threshold
 from pfnts.contexts import Schema
+from pfnts.layouts.features import Features
+from pfnts.layouts.layout import Block, Disjoint, Joint, Layout
+from pfnts.layouts.selectors import Adaptive, Fixed, LayoutSelector, Threshold
 
 Encoding: TypeAlias = str | Mapping[str, Any] | Layout | LayoutSelector
 
-_LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (Disjoint(), Joint(), Block(), Features())}
-_SELECTORS: dict[str, Any] = {"threshold": Threshold, "adaptive": Adaptive}
+_LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (Disjoint(), Joint(), Block())}
+_SELECTORS: dict[str, Any] = {"threshold": Threshold, "adaptive": Adaptive, "features": Features}
 
 
 def selector(encoding: Encoding) -> LayoutSelector:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.arms.schedule import check_refresh
+from pfnts.layouts.schedule import check_refresh
 
 _FEWEST = 64
 _HORIZON = 12

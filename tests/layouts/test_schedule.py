@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pfnts.arms.schedule import check_refresh, next_refresh
+from pfnts.layouts.schedule import check_refresh, next_refresh
 from pfnts.posterior import prefix_grid
 
 

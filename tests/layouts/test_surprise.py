@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts.arms.surprise import _OTHERWISE, _SHARE, _TIMES, SurpriseTest
+from pfnts.layouts.surprise import _OTHERWISE, _SHARE, _TIMES, SurpriseTest
 
 
 def alarms(scores: np.ndarray, *, rows: float = 500) -> list[int]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Protocol, runtime_checkable
 
-from pfnts.arms.layouts import Disjoint, Joint, Layout
+from pfnts.layouts.average import lower_total
+from pfnts.layouts.layout import Disjoint, Joint, Layout
 
 
 @runtime_checkable
@@ -144,5 +145,4 @@ class Adaptive:
 
     def choose(self, active: int, totals: Sequence[float]) -> int:
         """The lower total; where they are equal, no change."""
-        best = min(totals)
-        return active if totals[active] == best else list(totals).index(best)
+        return lower_total(active, totals)

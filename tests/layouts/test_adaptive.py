@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts.arms import Adaptive, ArmModels, selector
-from pfnts.arms.memory import Memory
 from pfnts.backbones import LinearBackbone, load
+from pfnts.backbones.base import Backbone, piece_around
 from pfnts.events import ActionSet, History, Observed
+from pfnts.layouts import Adaptive, Learner, Sizes, selector
+from pfnts.layouts.memory import Memory
+from pfnts.layouts.posteriors import posteriors
 from pfnts.posterior import SubCLT
 from pfnts.scores import crps
 
@@ -28,44 +30,40 @@ def history_of(rng: Generator, n: int, *, shared: bool, width: int = 3) -> Histo
     return history
 
 
-def grown(history: History, encoding: Adaptive, *, refresh: float = 2.0, backbone: Any = None) -> ArmModels:
+def grown(
+    history: History,
+    encoding: Adaptive,
+    *,
+    refresh: float = 2.0,
+    backbone: Any = None,
+    end: int | None = None,
+) -> Learner:
     width = history.contexts.shape[1] if history.size else 3
-    made = ArmModels(
+    made = Learner(
         encoding,
         backbone=backbone or LinearBackbone(),
         memory=Memory(refresh, detector=None),
-        warmup=5,
-        n_arms=2,
-        width=width,
+        sizes=Sizes(2, width, 5),
     )
-    made.advance(history)
+    made.advance(history, history.size if end is None else end)
     return made
 
 
-def last_refresh(arms: list[int], early: list[int]) -> int:
-    """The last refresh point after these rows of a sequence, with doubling."""
-    last, following, counts = 0, 3, [0, 0]
-    for t, arm in enumerate(arms, start=1):
-        counts[arm] += 1
-        if t >= 3 and (t >= following or counts[arm] in early):
-            last = t
-            following = 4
-            while following <= t:
-                following *= 2
-    return last
+def behind(rows: int, backbone: Backbone) -> int:
+    """The rows that a forecast rests on, of the ``rows`` before it; 0 where these are too few."""
+    if rows < 3:
+        return 0
+    return piece_around(rows)[0] if type(backbone).append is Backbone.append else rows
 
 
 def slow_totals(history: History, upto: int, backbone: Any) -> list[float]:
-    """Every reward scored by a sequence of the newest prefix that had not seen it, and of nothing else."""
+    """Every reward scored by a sequence of rows before it, and of nothing else."""
     totals = [0.0, 0.0]
     for i in range(upto):
         arm, x = int(history.arms[i]), history.contexts[i]
         own = [j for j in range(i) if history.arms[j] == arm]
         everyone = list(range(i))
-        sizes = (
-            last_refresh([arm] * len(own), [5]),
-            last_refresh(history.arms[:i].tolist(), [5, 10, 20]),
-        )
+        sizes = behind(len(own), backbone), behind(len(everyone), backbone)
         if not all(sizes):
             continue
         for place, (rows, size) in enumerate(zip((own, everyone), sizes, strict=True)):
@@ -103,9 +101,9 @@ def test_the_better_layout_answers_after_the_first_switch_time(
     models = grown(growing, Adaptive(arm_threshold=arm_threshold))
     for i in range(140):
         growing.fold(Observed(whole.contexts[i].tolist(), int(whole.arms[i]), float(whole.rewards[i])))
-        models.advance(growing)
+        models.advance(growing, growing.size)
         first = "disjoint" if arm_threshold == 10 else "joint"
-        assert models.layout.name == (first if i + 1 < 128 else winner)
+        assert models.answering.layout.name == (first if i + 1 < 128 else winner)
 
 
 def test_totals_stand_still_after_the_last_switch_time(rng: Generator) -> None:
@@ -115,23 +113,26 @@ def test_totals_stand_still_after_the_last_switch_time(rng: Generator) -> None:
     models = grown(part, Adaptive(switch_times=(32, 64)))
     for i in range(300):
         part.fold(Observed(history.contexts[i].tolist(), int(history.arms[i]), float(history.rewards[i])))
-        models.advance(part)
+        models.advance(part, part.size)
         if i + 1 == 64:
-            late = list(models.totals)
+            late = models.totals
     assert late == models.totals
-    assert early.totals == [0.0, 0.0]
+    assert early.totals == (0.0, 0.0)
     # From then on it is the plain layout, to the last bit.
-    plain = ArmModels(
-        selector(models.layout.name),
+    plain = Learner(
+        selector(models.answering.layout.name),
         backbone=LinearBackbone(),
         memory=Memory(2.0, detector=None),
-        warmup=5,
-        n_arms=2,
-        width=3,
+        sizes=Sizes(2, 3, 5),
     )
-    plain.advance(part)
+    plain.advance(part, part.size)
     for one, two in zip(
-        *(m.posteriors(history.contexts[:5], ActionSet.of([0, 1]), SubCLT()) for m in (models, plain)),
+        *(
+            posteriors(
+                m, history.contexts[:5], ActionSet.of([0, 1]), backbone=LinearBackbone(), estimator=SubCLT()
+            )
+            for m in (models, plain)
+        ),
         strict=True,
     ):
         np.testing.assert_array_equal(one.mean, two.mean)
@@ -147,10 +148,9 @@ def test_garbage_that_comes_later_changes_no_score(rng: Generator) -> None:
         spoiled.fold(
             Observed((1e6 * x if bad else x).tolist(), int(history.arms[i]), float(-1e4 * y if bad else y))
         )
-    one, two = (grown(h, Adaptive(switch_times=(50, 400))) for h in (history, spoiled))
-    # Rewards from the fifty-first on wait to be scored.
+    one, two = (grown(h, Adaptive(switch_times=(50, 400)), end=50) for h in (history, spoiled))
     assert one.totals == two.totals
-    assert one.layout == two.layout
+    assert one.answering.layout == two.answering.layout
 
 
 def test_equal_totals_change_nothing() -> None:
@@ -172,22 +172,25 @@ def test_a_model_that_is_started_anew_equals_one_of_the_rows_since(rng: Generato
     for part in (before, since):
         for x, arm, reward in zip(part.contexts, part.arms, part.rewards, strict=True):
             history.fold(Observed(x.tolist(), int(arm), float(reward)))
-    options: dict[str, Any] = {"backbone": LinearBackbone(), "warmup": 5, "n_arms": 2, "width": 3}
-    watched = ArmModels(Adaptive(), memory=Memory(2.0, detector=2000), **options)
-    watched.advance(history)
+    options: dict[str, Any] = {"backbone": LinearBackbone(), "sizes": Sizes(2, 3, 5)}
+    watched = Learner(Adaptive(), memory=Memory(2.0, detector=2000), **options)
+    watched.advance(history, history.size)
     [change] = [each for each in watched.changes if each.restarted]
     assert 630 <= change.since <= 650
     alone = History([0, 1])
     for row in range(change.since, history.size):
         x, arm, reward = history.contexts[row], history.arms[row], history.rewards[row]
         alone.fold(Observed(x.tolist(), int(arm), float(reward)))
-    plain = ArmModels(Adaptive(), memory=Memory(2.0, detector=None), **options)
-    plain.advance(alone)
-    assert watched.layout.name == plain.layout.name == "joint"
+    plain = Learner(Adaptive(), memory=Memory(2.0, detector=None), **options)
+    plain.advance(alone, alone.size)
+    assert watched.answering.layout.name == plain.answering.layout.name == "joint"
     # Its refresh at the restart lets a few rewards be predicted a little better.
     np.testing.assert_allclose(watched.totals, plain.totals, rtol=0.05)
     ours, theirs = (
-        m.posteriors(history.contexts[:5], ActionSet.of([0, 1]), SubCLT()) for m in (watched, plain)
+        posteriors(
+            m, history.contexts[:5], ActionSet.of([0, 1]), backbone=LinearBackbone(), estimator=SubCLT()
+        )
+        for m in (watched, plain)
     )
     for one, two in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one.mean, two.mean, atol=0.1)

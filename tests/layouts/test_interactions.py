@@ -10,10 +10,10 @@ import pytest
 from numpy.random import Generator
 
 from pfnts import PFNTS, Memory
-from pfnts.arms import Features
-from pfnts.arms.interactions import Interactions, Scaling
-from pfnts.arms.schedule import last_refresh
 from pfnts.backbones import LinearBackbone
+from pfnts.layouts import Features
+from pfnts.layouts.interactions import Interactions, Scaling
+from pfnts.layouts.schedule import last_refresh
 
 P, A, ARMS = 3, 2, 12
 WARMUP = 2 * (P + A)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.arms.memory import uniform_hash
+from pfnts.layouts.memory import uniform_hash
 from pfnts.posterior.base import Array
 
 # Bets on how losses grow: so many times more often than before they are in that share of the largest.

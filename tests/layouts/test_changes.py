@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts.arms import ArmModels, Joint, selector
-from pfnts.arms.changes import ChangeWatch
 from pfnts.backbones import LinearBackbone
 from pfnts.events import History, Observed
+from pfnts.layouts import Joint, Learner, Sizes, selector
+from pfnts.layouts.change import ChangeWatch
+from pfnts.layouts.memory import Memory
 from pfnts.scores import crps
 
 
@@ -64,8 +65,8 @@ def test_each_half_of_the_rows_since_predicts_the_other(rng: Generator) -> None:
     for _ in range(200):
         x, arm = rng.uniform(size=2), int(rng.integers(3))
         history.fold(Observed(x.tolist(), arm, float(x[0] * arm + 0.3 * rng.normal())))
-    models = ArmModels(selector("joint"), backbone=LinearBackbone(), warmup=5, n_arms=3, width=2)
-    models.advance(history)
+    models = Learner(selector("joint"), backbone=LinearBackbone(), memory=Memory(), sizes=Sizes(3, 2, 5))
+    models.advance(history, history.size)
 
     class Listening(ChangeWatch):
         def shows(self, since: int, rows: np.ndarray, losses: np.ndarray) -> bool:
@@ -74,7 +75,7 @@ def test_each_half_of_the_rows_since_predicts_the_other(rng: Generator) -> None:
 
     watch = Listening(rows=1e9)
     watch.add(np.arange(200), np.ones(200))
-    assert models._changed(watch, 140, history)
+    assert models.shows_change(watch, 140)
     since, rows, losses = watch.heard
     assert since == 140
     before = np.linspace(0, 139, 30).astype(int).tolist()

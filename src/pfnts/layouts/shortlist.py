@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pfnts.arms.interactions import Scaling
+from pfnts.arrays import Counts, Mask, Matrix, Vector
 from pfnts.events import ActionSet
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from pfnts.layouts.interactions import Scaling
 
 _MOST_PRODUCTS = 128
 _PENALTY = 1.0
@@ -31,7 +27,7 @@ class RidgeScores:
 
     scaling: Scaling
     """Of the W columns."""
-    products: Numbers
+    products: Counts
     """(2, p) columns that are multiplied."""
     inverse: Matrix
     """(D, D) of the precision of the coefficients."""
@@ -49,7 +45,7 @@ class RidgeScores:
     """(N,) of each arm number, likewise."""
 
     @classmethod
-    def fit(cls, X: Matrix, arms: Numbers, rewards: Vector, *, width: int, effects: int) -> RidgeScores:
+    def fit(cls, X: Matrix, arms: Counts, rewards: Vector, *, width: int, effects: int) -> RidgeScores:
         """Fit rows (n, W), of which the first ``width`` columns are the context.
 
         Parameters
@@ -96,8 +92,8 @@ class RidgeScores:
         )
 
     def shortlist(
-        self, X: Matrix, arms: ActionSet, eligible: NDArray[np.bool_], *, size: int, costs: Vector | None
-    ) -> Numbers:
+        self, X: Matrix, arms: ActionSet, eligible: Mask, *, size: int, costs: Vector | None
+    ) -> Counts:
         """Positions (q, size), ascending, of the eligible arms with the largest upper quantiles at ``X``.
 
         They follow from the fit, the contexts and the arms: nothing is drawn, and of equal ones the first is
@@ -108,7 +104,7 @@ class RidgeScores:
         scores = np.where(eligible, upper if costs is None else upper - costs, -np.inf)
         return np.sort(np.argsort(-scores, axis=1, kind="stable")[:, :size], axis=1)
 
-    def upper(self, X: Matrix, arms: Numbers) -> Vector:
+    def upper(self, X: Matrix, arms: Counts) -> Vector:
         """Upper quantile (m,) of the mean reward at rows (m, W): a standard deviation above its mean."""
         design = _design(self.scaling(X), self.products)
         mean = design @ self.coefficients
@@ -122,7 +118,7 @@ class RidgeScores:
         return upper
 
 
-def _products(Z: Matrix, y: Vector, *, width: int) -> Numbers:
+def _products(Z: Matrix, y: Vector, *, width: int) -> Counts:
     """Columns to multiply, (2, p)."""
     weighted = (Z * y[:, None]).T @ Z[:, width:]
     first, second = np.divmod(np.arange(weighted.size), max(weighted.shape[1], 1))
@@ -133,5 +129,5 @@ def _products(Z: Matrix, y: Vector, *, width: int) -> Numbers:
     return pairs[:, np.sort(np.argsort(-strength, kind="stable")[:_MOST_PRODUCTS])]
 
 
-def _design(Z: Matrix, products: Numbers) -> Matrix:
+def _design(Z: Matrix, products: Counts) -> Matrix:
     return np.concatenate([np.ones((len(Z), 1)), Z, Z[:, products[0]] * Z[:, products[1]]], axis=1)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
+from pfnts.arrays import Matrix, Vector
 
 _FARTHEST = 10.0
 """Standard deviations from the mean beyond which a value counts as if it was there."""

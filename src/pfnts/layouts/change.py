@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.arms.surprise import SurpriseTest
+from pfnts.layouts.surprise import SurpriseTest
 from pfnts.posterior.base import Array
 
 EVERY = 64
