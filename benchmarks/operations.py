@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pfnts.backbones.network.features import kernels, neighbours, regressions, trees
+from pfnts.backbones.network.features import features, kernels, neighbours, ridge, trees
 from pfnts.backbones.network.features import track_record as record
 from pfnts.backbones.network.inference import asking, cache, growth, key_values, recorded
 from pfnts.backbones.network.inference.cores import Cores
@@ -157,8 +157,8 @@ def label_phases(counted: Counted) -> None:
     def regress_on(self: Any, *_: Any) -> str:
         return "cpu" if self.basis < cache.SHORT else "cuda"
 
-    def grow_on(_: Any, X: Tensor, *__: Any) -> str:
-        return "cpu" if X[0].numel() <= trees.FEW_CELLS else counted.on
+    def grow_on(X: Tensor, *_: Any) -> str:
+        return "cpu" if X.numel() <= trees.FEW_CELLS else counted.on
 
     counted.label(models, "scored", "scoring")
     counted.label(models.ArmModels, "posteriors", "posteriors")
@@ -173,15 +173,15 @@ def label_phases(counted: Counted) -> None:
     cache.Cache.base_predictions = counted_predictions  # type: ignore[method-assign]
     counted.label(growth, "_pass", "rows", lambda _, stacks, *__: stacks[0][0].kind)
     counted.label(asking, "_pass", "queries", lambda _, slices, *__: slices[0].prefix.cache.kind)
-    counted.label(regressions.RidgeRegression, "extend", "ridge fits")
-    counted.label(regressions.Regressions, "_fitted", "fitted")
-    counted.label(kernels.KernelRegression, "extend", "kernel fits")
+    counted.label(ridge.Ridge, "extend", "ridge fits")
+    counted.label(features, "regressions", "fitted")
+    counted.label(kernels.Kernels, "extend", "kernel fits")
     counted.label(neighbours.Neighbours, "extend", "neighbours")
-    counted.label(neighbours.Neighbours, "say", "neighbours")
-    counted.label(trees.Trees, "_grown", "trees", grow_on)
-    counted.label(trees.Trees, "say", "trees")
-    counted.label(record.Record, "extend", "record")
-    counted.label(record.Record, "complete", "record")
+    counted.label(neighbours.Neighbours, "at", "neighbours")
+    counted.label(trees, "_grown", "trees", grow_on)
+    counted.label(trees.Trees, "at", "trees")
+    counted.label(record.TrackRecord, "extend", "record")
+    counted.label(record.TrackRecord, "at", "record")
 
 
 def main() -> None:

@@ -112,6 +112,18 @@ def test_codes_are_categories_where_the_schema_says_so(rng: np.random.Generator)
         as_code.fit(frame.to_numpy(), y)
 
 
+@pytest.mark.parametrize("schema", [None, {"shop": "categorical", "x": "numeric"}])
+def test_hundreds_of_categories_predict(schema: Any, rng: np.random.Generator) -> None:
+    shops = rng.integers(100, size=1200)
+    frame = pandas.DataFrame(
+        {"shop": shops if schema else [f"shop {i}" for i in shops], "x": rng.normal(size=1200)}
+    )
+    means = rng.normal(size=100)[shops]
+    y = means + 0.3 * rng.normal(size=1200)
+    model = PFNRegressor(schema=schema).fit(frame[:1000], y[:1000])
+    assert np.mean((model.predict(frame[1000:]) - means[1000:]) ** 2) < 0.4 * means.var()
+
+
 @pytest.mark.parametrize(
     "kind", [pandas.DataFrame, polars.DataFrame, pyarrow.table], ids=lambda k: k.__name__
 )

@@ -35,7 +35,7 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Name or object of the prediction model.
     schema
         What the columns of a frame are, by name: "numeric", "boolean", "date", "categorical" or the list of
-        categories; inferred when not given. For codes that are numbers, or for many categories.
+        categories; inferred when not given. For codes that are numbers.
 
     Examples
     --------
@@ -57,8 +57,7 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(X, "columns"):
             check_rows(X)
             validate_data(self, X, skip_check_array=True)
-            declared = Schema.infer(X) if self.schema is None else Schema.of(self.schema).extended(X)
-            self.schema_ = declared.closed()
+            self.schema_ = (Schema.infer(X) if self.schema is None else Schema.of(self.schema)).fitted(X)
             X = self.schema_.encode(X)
             y = column_or_1d(y, dtype=np.float64, warn=True)
         elif self.schema is not None:

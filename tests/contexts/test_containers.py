@@ -20,7 +20,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pfnts.contexts import Schema, plain, read, read_file
+from pfnts.contexts import Schema, Table, plain, read, read_file
+from pfnts.contexts.schema import Rows
 
 RECORD = {"age": 41.0, "visits": 3, "vip": True, "plan": "paid", "seen": date(2026, 3, 1)}
 KINDS = {"age": "numeric", "visits": "numeric", "vip": "boolean", "plan": ["free", "paid"], "seen": "date"}
@@ -101,6 +102,9 @@ def test_integer_column_names_are_names_and_not_positions() -> None:
         ({1, 2}, "must be a mapping, a numpy row or matrix"),
         (b"ab", "must be a mapping, a numpy row or matrix"),
         (None, "must be a mapping, a numpy row or matrix"),
+        ([RECORD, None], "row 2 is None; leave the row out"),
+        ([None, RECORD], "row 1 is None; leave the row out"),
+        ([None, [1, 2]], "must all have one length, .* row 1 is None"),
     ],
 )
 def test_what_is_no_context(context: Any, words: str) -> None:
@@ -111,7 +115,7 @@ def test_what_is_no_context(context: Any, words: str) -> None:
 PLANS = ["free", "paid", "gold, old", 'say "hi"', "ünïcödé", "two\nlines"]
 ROW = st.fixed_dictionaries(
     {
-        "age": st.none() | st.floats(-1e300, 1e300),
+        "age": st.none() | st.floats(-1e100, 1e100),
         "visits": st.none() | st.integers(-(2**53), 2**53),
         "vip": st.none() | st.booleans(),
         "plan": st.none() | st.sampled_from(PLANS),
@@ -194,7 +198,7 @@ SCALARS = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-(10**20), 10**20),
-    st.floats(allow_infinity=False),
+    st.floats(-1e100, 1e100),
     st.floats(width=32, allow_infinity=False).map(np.float32),
     st.text(st.characters(codec="utf-8"), max_size=5),
     st.dates(),
@@ -225,3 +229,61 @@ def test_plain_keeps_positions_and_refuses_batches() -> None:
         plain({"a": np.inf})
     with pytest.raises(ValueError, match=r"context column 'a' must be a number, .* decode it to a text"):
         plain({"a": b"x"})
+
+
+def test_masked_values_are_missing_in_every_container() -> None:
+    masked = np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
+    expected = [[1, np.nan], [3, 4]]
+    schema = Schema.of({"0": "numeric", "1": "numeric"})
+    np.testing.assert_array_equal(schema.encode(masked), expected)
+    np.testing.assert_array_equal(schema.encode(masked.astype(int)), expected)
+    np.testing.assert_array_equal(schema.encode(masked[0]), expected[:1])
+    np.testing.assert_array_equal(Schema.infer(masked).encode(masked), expected)
+    named = Schema.of({"a": "numeric", "seen": "date", "plan": ["free"]})
+    row = {"a": np.ma.masked, "seen": np.ma.masked, "plan": np.ma.masked}
+    np.testing.assert_array_equal(named.encode(row), [[np.nan] * 3])
+    assert plain(row) == dict.fromkeys(row)
+    days = np.ma.array(np.array(["2026-03-01", "2026-03-02"], dtype="datetime64[D]"), mask=[True, False])
+    table = Table.of({"seen": days, "plan": np.ma.array(["free", "free"], mask=[False, True])})
+    assert table["plan"] == ["free", None]
+    np.testing.assert_array_equal(
+        Schema.of({"seen": "date"}).encode(table.select(["seen"])), [[np.nan], [20514]]
+    )
+
+
+@pytest.mark.parametrize("wrap", [np.array, torch.tensor, np.float64, np.ma.array], ids=lambda f: f.__name__)
+def test_arrays_without_dimensions_are_their_value(wrap: Callable[[float], Any]) -> None:
+    for schema in (Schema.of({"age": "numeric"}), Schema.infer({"age": wrap(1.5)})):
+        assert schema.encode({"age": wrap(1.5)}).tolist() == [[1.5]]
+        assert schema.encode([{"age": wrap(1.5)}, {"age": None}])[0].tolist() == [1.5]
+    assert Schema.of({"0": "numeric", "1": "numeric"}).encode([wrap(1.5), 2]).tolist() == [[1.5, 2]]
+    assert plain({"age": wrap(1.5)}) == {"age": 1.5}
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [[], (), pd.DataFrame(), pd.DataFrame([RECORD]).head(0), pl.DataFrame([RECORD]).head(0), pl.DataFrame()],
+    ids=range(6),
+)
+def test_no_rows_encode_as_no_rows_and_infer_nothing(empty: Any) -> None:
+    assert SCHEMA.encode(empty).shape == (0, 6)
+    assert Rows.of(empty, SCHEMA).contexts == []
+    with pytest.raises(ValueError, match="at least one row and one column"):
+        Schema.infer(empty)
+    with pytest.raises(ValueError, match="context must be a single one, got a batch of 0"):
+        Rows.of(empty, SCHEMA, single=True)
+
+
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame([RECORD]), pl.DataFrame([RECORD]), pa.Table.from_pylist([RECORD]), [RECORD]]
+)
+def test_a_batch_of_one_row_is_accepted_as_one_context(frame: Any) -> None:
+    rows = Rows.of(frame, SCHEMA, single=True)
+    assert rows.single
+    np.testing.assert_array_equal(rows.X, ENCODED)
+    assert plain(frame) == plain(RECORD)
+    assert not Rows.of(frame, SCHEMA).single
+    matrix = Rows.of(np.ones((1, 2)), Schema.infer(np.ones((1, 2))), single=True)
+    assert matrix.single
+    with pytest.raises(ValueError, match="must be a single one, got a batch of 2; use decide_batch"):
+        Rows.of(np.ones((2, 2)), None, single=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pfnts.contexts import Column, Schema, describing, files, read, read_file
+from pfnts.contexts import Column, Schema, files, read_file
 
 
 def test_cells_stay_texts_and_their_kind_is_told_by_all_of_them(tmp_path: Path) -> None:
@@ -139,24 +139,3 @@ def test_parquet_is_read_by_what_is_installed(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(files, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'needs pyarrow; install it with: pip install "pfnts\[bench\]"'):
         read_file(path)
-
-
-def test_ids_do_not_describe_a_row() -> None:
-    frame = pd.DataFrame(
-        {
-            "Unnamed: 0": range(100),
-            "user": [f"u{i}" for i in range(100)],
-            "session": [f"s{i // 2}" for i in range(100)],
-            "shop_id": [i % 3 for i in range(100)],
-            "city_id": ["a", "b"] * 50,
-            "paid": [i % 2 for i in range(100)],
-            "income": [1000 + 7 * i for i in range(100)],
-            "seen": pd.date_range("2026-03-01", periods=100),
-        }
-    )
-    schema, left_out = describing(read(frame))
-    assert left_out == dict.fromkeys(["Unnamed: 0", "user", "shop_id"], "an id")
-    assert [column.name for column in schema.columns] == ["session", "city_id", "paid", "income", "seen"]
-    assert schema.width == 50 + 2 + 3
-    _, left_out = describing(read(frame), ["income", "seen"], dates=False)
-    assert left_out == {"seen": "a date"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pfnts.contexts import Column, Schema, UnseenCategoryWarning, read
+from pfnts.contexts import Column, IdColumnWarning, Schema, UnseenCategoryWarning, read
+from pfnts.contexts.codes import code
+from pfnts.contexts.schema import Rows
 
 RECORD = {"age": 41.0, "visits": 3, "vip": True, "plan": "paid"}
 SCHEMA = Schema.of({"age": "numeric", "visits": "numeric", "vip": "boolean", "plan": ["free", "paid"]})
@@ -50,7 +52,7 @@ def test_kinds_are_inferred_from_values() -> None:
         "flag": "boolean",
         "word": "categorical",
         "code": "categorical",
-        "nothing": "numeric",
+        "nothing": "any",
         "maybe": "boolean",
         "when": "date",
         "gaps": "numeric",
@@ -104,15 +106,113 @@ def test_a_batch_gives_places_in_the_order_of_its_rows() -> None:
     assert together == singly
 
 
-@pytest.mark.parametrize("id_column", [[f"u{i}" for i in range(30)], [f"u{i % 70}" for i in range(700)]])
-def test_an_id_column_is_refused_with_a_remedy(id_column: list[str]) -> None:
-    frame = pd.DataFrame({"age": range(len(id_column)), "user": id_column})
-    with pytest.raises(
-        ValueError, match=r"column 'user' must hold at most 64 .*'u0'.*; leave it out .* schema="
+def test_an_id_column_is_named_in_a_warning_unless_it_is_declared() -> None:
+    frame = pd.DataFrame({"age": range(30), "user": [f"u{i}" for i in range(30)]})
+    with pytest.warns(IdColumnWarning, match=r"columns \['user'\] look like ids: .* in schema=") as caught:
+        schema = Schema.infer(frame)
+    assert len(caught) == 1
+    assert schema.width == 33
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Schema.infer(frame.head(19))  # too few rows to say
+        Schema.infer(pd.DataFrame({"city": [f"c{i % 300}" for i in range(900)]}))
+        Schema.of({"age": "numeric", "user": frame["user"].tolist()}).encode(frame)
+
+
+def cities(count: int) -> list[dict[str, str]]:
+    return [{"city": f"c{i % count}"} for i in range(3 * count)]
+
+
+@pytest.mark.parametrize("count", [9, 30, 33, 64, 65, 300, 3000])
+def test_any_number_of_categories_is_told_apart(count: int) -> None:
+    schema = Schema.infer(cities(count))
+    assert schema.width == min(max(8, count + 4), 32)
+    rows = schema.encode(cities(count))
+    assert len(np.unique(rows, axis=0)) == count
+    np.testing.assert_array_equal(rows[:count], rows[count : 2 * count])
+    np.testing.assert_array_equal(schema.closed().encode(cities(count)).sum(1).round(9), rows.sum(1).round(9))
+    assert Schema.from_json(schema.to_json()) == schema
+    declared = Schema.of({"city": [f"c{i}" for i in range(count)]})
+    assert declared.width == min(count, 32)
+    assert len(np.unique(declared.encode(cities(count)), axis=0)) == count
+
+
+def test_the_most_frequent_categories_have_places() -> None:
+    rows = [{"city": f"c{i}"} for i in range(100) for _ in range(2 + 3 * (i >= 68))]
+    assert set(Schema.infer(rows).columns[0].categories) == {f"c{i}" for i in range(68, 100)}
+
+
+def test_codes_follow_from_the_text_alone_and_are_nearly_uncorrelated() -> None:
+    # Digits of shake_128 of the text in UTF-8; the same in every process.
+    digits = np.array([35701, 63402, 30464, 30763, 44164, 41624, 43137, 25366])
+    np.testing.assert_allclose(code("São Paulo", 8), (digits - 32767.5) / 65536 * 1.5**0.5, rtol=1e-12)
+    codes = np.array([code(f"c{i}", 32) for i in range(2000)])
+    assert abs(codes.mean()) < 0.005
+    np.testing.assert_allclose((codes**2).sum(1).mean(), 1, atol=0.02)
+    inner = codes @ codes.T - np.diag((codes**2).sum(1))
+    np.testing.assert_allclose(inner.std(), 32**-0.5, rtol=0.05)
+
+
+def test_categories_without_a_place_are_visible() -> None:
+    schema = Schema.of({"plan": ["free", "paid"], "city": "categorical", "age": "numeric"})
+    rows = [
+        {"plan": plan, "city": city, "age": 1} for plan, city in (("free", "x"), ("gold", "y"), (None, "x"))
+    ]
+    assert schema.unplaced(rows) == {"plan": ["gold"]}
+    assert schema.unplaced(rows[0]) == {}
+    many = [{"plan": "free", "city": f"c{i}", "age": 1} for i in range(18)]
+    assert schema.unplaced(many) == {"city": ["c16", "c17"]}
+    full = schema.extended(many)
+    assert full.unplaced(many) == {"city": ["c16", "c17"]}
+    with pytest.warns(
+        UnseenCategoryWarning, match="'city' has met a category beyond its 16 places; all such"
     ):
-        Schema.infer(frame)
-    kinds = {"age": "numeric", "user": sorted(set(id_column))}
-    assert Schema.of(kinds).encode(frame).shape == (len(frame), 1 + len(kinds["user"]))
+        codes = full.encode(many[16:])[:, 2:18]
+    np.testing.assert_array_equal(codes, [code("c16", 16), code("c17", 16)])
+
+
+def test_a_column_that_was_missing_at_first_takes_numbers_dates_and_texts() -> None:
+    for first in (None, float("nan"), "", pd.NaT):
+        schema = Schema.infer({"seen": first, "age": 3})
+        assert [column.kind for column in schema.columns] == ["any", "numeric"]
+        for value, expected in (
+            (datetime(2026, 3, 1, 12), 20513.5),
+            ("2026-03-01T12:00", 20513.5),
+            (pd.Timestamp("2026-03-01 12:00"), 20513.5),
+            (True, 1),
+            (7, 7),
+            ("7.5", 7.5),
+            ("north", code("north", 1)[0]),
+            (None, np.nan),
+        ):
+            np.testing.assert_array_equal(
+                schema.extended({"seen": value, "age": 3}).encode({"seen": value, "age": 3}), [[expected, 3]]
+            )
+        assert Schema.from_json(schema.to_json()) == schema
+        with pytest.raises(ValueError, match=r"'seen' must be a number, .*; decode it to a text"):
+            schema.encode({"seen": b"x", "age": 3})
+    empty = pd.DataFrame({"seen": pd.Series([pd.NaT, pd.NaT]), "age": [1, 2]})
+    later = empty.assign(seen=pd.Timestamp("2026-03-01"))
+    assert Schema.infer(empty).encode(later)[:, 0].tolist() == [20513, 20513]
+
+
+@pytest.mark.parametrize("size", [1.1e100, 1e155, 1e308, -1e200])
+def test_numbers_whose_squares_overflow_are_refused_but_replayed(size: float) -> None:
+    rule = r"must be at most 1e\+100 in size or missing .*; clip or drop the value"
+    schema = Schema.of({"age": "numeric", "plan": ["free"]})
+    rows = [{"age": 1.0, "plan": "free"}, {"age": size, "plan": "free"}]
+    with pytest.raises(ValueError, match=f"row 2: context column 'age' {rule}"):
+        schema.encode(rows)
+    with pytest.raises(ValueError, match=f"context column 'age' {rule}"):
+        Rows.of(rows[1], schema)
+    floats = Schema.infer(np.ones(2))
+    with pytest.raises(ValueError, match=f"row 2: context column '1' {rule}"):
+        floats.encode(np.array([[1.0, np.nan], [2.0, size]]))
+    with pytest.raises(ValueError, match=f"context column '0' {rule}"):
+        Rows.of(np.array([size, 1.0]), floats)
+    # A log of an earlier version may hold such a number.
+    assert schema.learn(read(rows))[0][1, 0] == size
+    assert schema.encode({"age": 1e100, "plan": None})[0, 0] == 1e100
 
 
 @pytest.mark.parametrize("context", [[1.0, 2.0], np.array([1.0, 2.0]), np.ones((3, 2)), [(1, 2)]])
@@ -126,8 +226,19 @@ def test_values_without_names_do_not_fit_named_columns(context: Any) -> None:
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        ({"age": 41.0}, r"must have the 4 columns .* it lacks \['visits', 'vip', 'plan'\]"),
-        ({**RECORD, "extra": 1}, r"must have the 4 columns .* unknown are \['extra'\]"),
+        (
+            {"age": 41.0},
+            r"the 4 columns .*, it lacks \['visits', 'vip', 'plan'\]: give None for a missing value$",
+        ),
+        (
+            {**RECORD, "x": 1},
+            r"the 4 columns .*, unknown are \['x'\]: leave them out, or declare .* schema=$",
+        ),
+        (
+            {"age": 41.0, "visit": 3, "vip": True, "plan": "paid"},
+            r"it lacks \['visits'\]: .*; unknown are \['visit'\]: .*; 'visit' may be meant for 'visits'$",
+        ),
+        ({}, r"must have the 4 columns .*, it lacks \['age', 'visits', 'vip', 'plan'\]"),
         ({**RECORD, "age": "old"}, "'age' must be numeric, got 'old'"),
         ({**RECORD, "age": date(2026, 3, 1)}, "'age' must be numeric, .* declare the column as \"date\""),
         ({**RECORD, "vip": 3}, "'vip' must be true, false or missing"),
@@ -213,19 +324,16 @@ def test_json_brings_a_schema_back(columns: list[Any]) -> None:
     assert schema.width == len(schema.features)
 
 
-def test_a_schema_of_version_0_1_keeps_its_places() -> None:
+def test_a_schema_of_version_0_2_is_read() -> None:
     written = (
         '[{"name": "age", "kind": "numeric", "categories": [], "slots": 1}, '
-        '{"name": "vip", "kind": "boolean", "categories": [], "slots": 1}, '
-        '{"name": "clinic", "kind": "categorical", "categories": '
-        '["1", "1.0", "True", "nan"], "slots": 8}]'
+        '{"name": "clinic", "kind": "categorical", "categories": ["1", "True", "nan"], "slots": 70}]'
     )
     schema = Schema.from_json(written)
     assert schema.to_json() == written
-    for value, place in ((1, 0), (1.0, 0), ("1.0", 0), (True, 2), ("nan", 3)):
-        np.testing.assert_array_equal(
-            schema.encode({"age": 3, "vip": True, "clinic": value}), [[3, 1, *np.eye(8)[place]]]
-        )
+    for value, place in ((1, 0), (1.0, 0), ("1.0", 0), (True, 1), ("nan", 2)):
+        row = [[3, *np.eye(70)[place]]]
+        np.testing.assert_array_equal(schema.encode({"age": 3, "clinic": value}), row)
 
 
 COLUMN = {"name": "a", "kind": "categorical", "categories": ["x"], "slots": 2}

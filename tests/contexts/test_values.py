@@ -93,6 +93,7 @@ def test_truth_is_a_category_of_its_own() -> None:
         np.datetime64("2026-03-01T12:00:00.000000000"),
         np.datetime64("2026-03-01T12"),
         "2026-03-01T12:00",
+        "2026/03/01 12:00",
         "2026-03-01 12:00:00.000000000",
         "2026-03-01T12:00:00Z",
         "2026-03-01T14:00+02:00",
@@ -107,7 +108,20 @@ def test_a_moment_is_its_number_of_days_since_1970(noon: Any) -> None:
     np.testing.assert_array_equal(Schema.infer(frame).encode(frame), [[expected], [np.nan]])
 
 
-@pytest.mark.parametrize("text", ["2026-13-01", "2026-03", "20260301", "01.03.2026", "2026-03-01x", "12:00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-13-01",
+        "2026/13/01",
+        "2026-03/01",
+        "2026/3/1",
+        "2026-03",
+        "20260301",
+        "01.03.2026",
+        "2026-03-01x",
+        "12:00",
+    ],
+)
 def test_other_texts_are_no_dates(text: str) -> None:
     assert days(text) is None
     with pytest.raises(ValueError, match=f"'x' must be date, got {text!r}"):

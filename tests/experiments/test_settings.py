@@ -39,7 +39,7 @@ def test_settings_of_every_policy_survive_json(name: str) -> None:
 
 def test_defaults_below_a_name_are_written_out() -> None:
     settings = settings_of(PFNTS, {"estimator": "subclt(base=1.5)", "encoding": "threshold"})
-    assert settings["estimator"] == "subclt(base=1.5,weights=equal,coupled=false)"
+    assert settings["estimator"] == "subclt(base=1.5,weights=equal)"
     assert settings["encoding"] == {"name": "threshold", "limit": Threshold().limit}
     trees = PolicySpec("bf-ts").settings()["bart"]
     assert trees == {"name": "BartSettings", "settings": asdict(BartSettings())}

@@ -133,7 +133,7 @@ def test_changed_source_of_the_package_is_another_run(
 @pytest.mark.parametrize(
     "options",
     [
-        {"refresh": 1.5},
+        {"refresh": 1.05},
         {"encoding": "adaptive"},
         {"warmup": 5},
         {"device": "cpu"},

@@ -213,21 +213,21 @@ def test_arm_without_three_rewards_stands_there_with_all_rewards(rng: Generator)
     history = History([0, 1])
     for i in range(11):
         history.fold(Observed([float(rng.uniform()), 0.0], int(i >= 9), float(rewards[i])))
-    for estimator in (SubCLT(), ShrunkSubCLT(tails="student"), Predictive()):
+    for estimator in (SubCLT(), ShrunkSubCLT(), Predictive()):
         grown = models("disjoint", n_arms=2)
         grown.advance(history, history.size)
         assert version_of(grown, 1) == ("pooled", 8, 0)
         for asked in ([0, 1], [1, 0]):
             columns = columns_of(grown, np.array([[0.5, 0.0]]), asked, estimator)
-            joined = join(columns, coupled=False, own=estimator.own_directions)
+            joined = join(columns)
             place = asked.index(1)
             assert joined.mean[0, place] == pytest.approx(rewards[:8].mean())
             assert joined.variance[0, place] == pytest.approx(rewards[:8].var(), rel=0.02)
         # Alone, as a prefetch cache asks for it.
         [alone] = columns_of(grown, np.array([[0.5, 0.0]]), [1], estimator)
         [known] = columns_of(grown, np.array([[0.5, 0.0]]), [0], estimator)
-        assert join([known, alone], coupled=False, own=0).mean.shape == (1, 2)
-        assert join([alone, known], coupled=False, own=0).mean.shape == (1, 2)
+        assert join([known, alone]).mean.shape == (1, 2)
+        assert join([alone, known]).mean.shape == (1, 2)
 
 
 def test_no_rewards_no_posterior() -> None:

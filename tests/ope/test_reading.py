@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def test_context_is_every_column_without_another_role_that_describes_a_round(tmp
 
 def test_ids_dates_and_propensities_are_contexts_only_where_they_are_named(tmp_path: Path) -> None:
     rows = [
-        f"{i},u{i},2026-03-{1 + i % 28:02},{i % 7},{i % 2},{0.25 + i % 2 / 2},{0.75 - i % 2 / 2},{i % 9}"
+        f"{i},u{i},2026-03-{1 + i % 28:02},{i % 7},{i % 5 // 3},{0.25 + i % 2 / 2},{0.75 - i % 2 / 2},{i % 9}"
         for i in range(300)
     ]
     path = written(tmp_path, "\n".join(["visit_id,user,day,a,r,p,q,age", *rows]) + "\n")
@@ -135,10 +136,17 @@ def test_ids_dates_and_propensities_are_contexts_only_where_they_are_named(tmp_p
     log = read_log(path, asked)
     assert log.features == ("visit_id", "day", "q")
     assert log.contexts[1].tolist() == [1, 20514, 0.25]
-    with pytest.raises(
-        BadLogError, match="column 'user' must hold at most 64 categories that repeat, got 300"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        log = read_log(path, Roles(action="a", reward="r", propensity="p", context=("user",)))
+    assert log.contexts.shape == (300, 32)
+    copied = written(
+        tmp_path, "\n".join(["a,r,p,q,age", *(f"{i % 2},{i % 5},0.5,{3 - i % 5},{i}" for i in range(60))])
+    )
+    with pytest.warns(
+        UserWarning, match=r"left out of the contexts: 'q' \(a copy of the reward\); name those"
     ):
-        read_log(path, Roles(action="a", reward="r", propensity="p", context=("user",)))
+        assert read_log(copied, Roles(action="a", reward="r", propensity="p")).features == ("age",)
 
 
 def test_actions_and_people_that_became_floats_are_the_same(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from pfnts.events import Observed
 from pfnts.events.event import to_dict
 from pfnts.policies import LinTS, Policy, file, make, names
 from pfnts.policies.registry import load
-from pfnts.posterior import Predictive
+from pfnts.posterior import SubCLT
 
 SAVED = Path(__file__).parent / "saved"
 
@@ -103,7 +103,7 @@ def test_round_trip_keeps_settings_labels_and_log(tmp_path: Path) -> None:
         ["x", 7],
         encoding=Adaptive(switch_times=(20, 40), arm_threshold=1),
         backbone="linear",
-        estimator="shrunk(prior_dof=3.0,floor=0.2,tails=student,base=1.5,coupled=true)",
+        estimator="shrunk(prior_dof=3.0,floor=0.2,base=1.5)",
         exploration=0.7,
         memory=Memory(refresh=1.1),
         traffic=Traffic(warmup=4, explore=0.125),
@@ -149,7 +149,7 @@ def test_objects_are_not_saved_but_asked_for(tmp_path: Path) -> None:
     class Own(LinearBackbone):
         name = "own"
 
-    policy = trained(PFNTS(["a", "b"], backbone=Own(), estimator=Predictive(), encoding="joint"))
+    policy = trained(PFNTS(["a", "b"], backbone=Own(), estimator=SubCLT(base=1.5), encoding="joint"))
     policy.save(tmp_path / "saved")
     with pytest.raises(ValueError, match="backbone must be passed to load"):
         PFNTS.load(tmp_path / "saved")
@@ -271,7 +271,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any], list[Any]], Any]] = {
     "evil estimator": lambda h, e: h["settings"].update(estimator="evil.B(x=1)"),
     "estimator a number": lambda h, e: h["settings"].update(estimator=3),
     "estimator endless": lambda h, e: h["settings"].update(estimator="subclt(base=1e308)"),
-    "estimator coupled by half": lambda h, e: h["settings"].update(estimator="subclt(coupled=0.5)"),
+    "estimator coupled": lambda h, e: h["settings"].update(estimator="subclt(coupled=true)"),
     "exploration negative": lambda h, e: h["settings"].update(exploration=-1),
     "refresh one": lambda h, e: h["settings"].update(refresh=1.0),
     "refresh a text": lambda h, e: h["settings"].update(refresh="often"),
@@ -356,6 +356,19 @@ def test_forgeries_are_refused(
         PFNTS.load(saved)
     assert time.process_time() - start < 5
     assert "evil" not in sys.modules
+
+
+def test_options_of_estimators_that_were_removed(saved: Path) -> None:
+    text = "shrunk(prior_dof=30.0,floor=0.01,tails={},base=2.0,coupled={})"
+    before = PFNTS.load(saved, estimator="shrunk").posterior(PROBES[0])
+    forged(saved, lambda h, e: h["settings"].update(estimator=text.format("gaussian", "false")))
+    np.testing.assert_array_equal(PFNTS.load(saved).posterior(PROBES[0]).variance, before.variance)
+    for tails, coupled, option in (("student", "false", "tails"), ("gaussian", "true", "coupled")):
+        forged(saved, lambda h, e, t=tails, c=coupled: h["settings"].update(estimator=text.format(t, c)))
+        with pytest.raises(ValueError, match=f"must not have the option '{option}'"):
+            PFNTS.load(saved)
+        after = PFNTS.load(saved, estimator="shrunk").posterior(PROBES[0])
+        np.testing.assert_array_equal(after.variance, before.variance)
 
 
 def test_a_file_rewritten_without_a_change_still_loads(saved: Path) -> None:

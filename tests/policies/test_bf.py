@@ -13,6 +13,8 @@ from numpy.random import Generator
 
 from pfnts.environments.synthetic import friedman1
 from pfnts.policies import make
+
+pytest.importorskip("bartz")
 from pfnts.policies.bart import BartFit, BartSettings, Scale
 from pfnts.policies.rules import Thompson
 

@@ -74,7 +74,7 @@ class Fragile(Backbone):
 
 BACKBONE_POLICIES: dict[str, Callable[[Fragile], Policy]] = {
     "adaptive": lambda b: make(
-        "pfn-ts", arms=["a", "b"], backbone=b, encoding=adaptive(), estimator="shrunk(coupled=true)"
+        "pfn-ts", arms=["a", "b"], backbone=b, encoding=adaptive(), estimator="shrunk"
     ),
     "joint": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding="joint"),
     "threshold": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding=threshold(), explore=0.2),

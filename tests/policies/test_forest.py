@@ -32,7 +32,7 @@ def forest(X: np.ndarray, y: np.ndarray, seed: int) -> Any:
 
 
 def booster(X: np.ndarray, y: np.ndarray) -> Any:
-    import xgboost
+    xgboost = pytest.importorskip("xgboost")
 
     parameters = {"learning_rate": 0.3, "max_depth": 4, "base_score": 0.0, "tree_method": "hist"}
     return xgboost.train(parameters, xgboost.DMatrix(X, label=y - y.mean()), num_boost_round=12)
@@ -68,7 +68,7 @@ def test_forest_variance_equals_a_slow_recomputation(rng: Generator) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 7, 200])
 def test_boosted_leaves_and_mean_equal_xgboost(n: int, rng: Generator) -> None:
-    import xgboost
+    xgboost = pytest.importorskip("xgboost")
 
     X, y = data(rng, n)
     queries, _ = data(rng, 300)
@@ -82,7 +82,7 @@ def test_boosted_leaves_and_mean_equal_xgboost(n: int, rng: Generator) -> None:
 
 
 def test_boosted_variance_is_that_of_the_residuals_at_each_stage(rng: Generator) -> None:
-    import xgboost
+    xgboost = pytest.importorskip("xgboost")
 
     X, y = data(rng, 200)
     library, matrix = booster(X, y), xgboost.DMatrix(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,34 @@ def test_without_a_schema_ids_dates_and_roles_are_no_contexts() -> None:
     named.learn(table, action="message", reward="opened", context=["age"])
     assert named.schema is not None
     assert named.schema.features == ("age",)
+
+
+def test_columns_that_are_no_contexts_are_named_in_one_warning_and_kept_if_asked_for() -> None:
+    table = frame(300).assign(
+        visit=[f"v{i}" for i in range(300)],
+        propensity=0.5,
+        revenue=lambda t: 20 * t["opened"] + 1,
+        shop=[f"s{i % 100}" for i in range(300)],
+    )
+    policy = make(schema=None)
+    with pytest.warns(UserWarning, match="left out") as caught:
+        policy.learn(table.drop(columns="p"), action="message", reward="opened")
+    words = (
+        "left out of the contexts: 'user_id' (an id), 'visit' (an id), 'propensity' (a propensity), "
+        "'revenue' (a copy of the reward); name those to be kept by context=[...]"
+    )
+    assert [str(warning.message) for warning in caught] == [words]
+    assert caught[0].filename == __file__
+    assert policy.schema is not None
+    assert policy.schema.names == ("age", "plan", "shop")
+    assert policy.decide({"age": 30, "plan": "free", "shop": "elsewhere"}, rng=np.random.default_rng(0))
+    kept = make(schema=None)
+    names = ["visit", "propensity", "revenue"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept.learn(table, action="message", reward="opened", context=names)
+    assert kept.schema is not None
+    assert list(kept.schema.names) == names
 
 
 def test_rows_are_learned_in_the_order_of_their_time() -> None:

@@ -13,11 +13,9 @@ from pfnts.backbones.base import Prediction, Question
 from pfnts.backbones.network import EmbeddedBackbone
 from pfnts.backbones.network.inference.cache import Cache
 from pfnts.environments import Environment, make
-from pfnts.layouts import Threshold
 from pfnts.policies import Decision, Memory
 from pfnts.policies.pfn_model import room_for
 from pfnts.policies.settings import gathered
-from pfnts.posterior import SubCLT
 
 ENCODINGS = ["disjoint", "joint", "block", "threshold", "adaptive"]
 
@@ -242,12 +240,6 @@ def test_constant_rewards_leave_every_arm_its_share() -> None:
         pulled.append(decision.index)
     np.testing.assert_allclose(decision.propensities, 1 / 3, atol=1e-9)
     assert np.bincount(pulled).min() > 80
-
-
-def test_shared_draws_need_a_shared_sequence(friedman: Environment) -> None:
-    for encoding, coupled in (("disjoint", False), ("joint", True), (Threshold(limit=20), True)):
-        policy = pfnts(encoding=encoding, estimator=SubCLT(coupled=True))
-        assert rounds(policy, friedman, 0, 40)[-1].posterior.coupled is coupled  # type: ignore[union-attr]
 
 
 def test_unseen_category_after_the_first_contexts_is_learned() -> None:

@@ -27,17 +27,12 @@ def test_greedy_splits_ties_among_the_eligible(rng: Generator) -> None:
 
 
 @pytest.mark.parametrize("exploration", [0.0, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize("coupled", [False, True])
-def test_thompson_draws_follow_its_propensities_at_any_width(
-    exploration: float, coupled: bool, rng: Generator
-) -> None:
-    directions = rng.standard_normal((2, 1, 3))
+def test_thompson_draws_follow_its_propensities_at_any_width(exploration: float, rng: Generator) -> None:
+    variance = rng.standard_normal(3) ** 2
     posterior = GaussianPosterior(
         mean=np.tile([0.0, 0.3, 0.3], (N, 1)),
-        variance=np.tile((directions**2).sum(axis=0), (N, 1)),
+        variance=np.tile(variance, (N, 1)),
         size=4,
-        directions=np.tile(directions, (1, N, 1)),
-        coupled=coupled,
     )
     eligible = np.ones((N, 3), dtype=bool)
     part = slice(0, 1)

@@ -1,4 +1,4 @@
-"""Gaussian and Student posteriors: draws by their moments, intervals, joining and cutting."""
+"""Normal posteriors: draws, intervals, joining and cutting."""
 
 from __future__ import annotations
 
@@ -7,74 +7,39 @@ import pytest
 from numpy.random import Generator
 from scipy import stats
 
-from pfnts.posterior import GaussianPosterior, StudentPosterior, SubCLT, stack
+from pfnts.posterior import GaussianPosterior, stack
 
-DRAWS = 20_000
-
-
-def blocks(rng: Generator, *shape: int, coupled: bool) -> GaussianPosterior:
-    directions = rng.standard_normal(shape)
-    return GaussianPosterior(
-        mean=rng.standard_normal(shape[1:]),
-        variance=(directions**2).sum(axis=0),
-        size=16,
-        directions=directions,
-        coupled=coupled,
-    )
+N = 20_000
 
 
-def assert_moments(draws: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> None:
-    """Sample moments of draws (N, q) within five standard errors of mean (q,) and covariance (q, q)."""
-    sd = np.sqrt(np.diag(covariance))
-    n = len(draws)
-    assert (np.abs(draws.mean(axis=0) - mean) <= 5 * sd / np.sqrt(n)).all()
-    products = (draws - mean)[:, :, None] * (draws - mean)[:, None, :]
-    error = products.std(axis=0) / np.sqrt(n)
-    assert (np.abs(products.mean(axis=0) - covariance) <= 5 * error).all()
+def some(rng: Generator, *shape: int) -> GaussianPosterior:
+    mean, variance = rng.standard_normal(shape), rng.uniform(0.1, 4.0, shape)
+    return GaussianPosterior(mean=mean, variance=variance, size=rng.integers(3, 99, shape))
 
 
-def test_function_draw_has_subclt_variance_and_covariance_between_queries(rng: Generator) -> None:
-    posterior = SubCLT(weights="root").from_means(rng.standard_normal((5, 4)), [2, 4, 8, 16, 32], 32)
-    draws = np.stack([posterior.sample_function(rng) for _ in range(DRAWS)])
-    steps = posterior.directions
-    assert steps is not None
-    np.testing.assert_allclose(np.diag(steps.T @ steps), posterior.variance)
-    assert_moments(draws, posterior.mean, steps.T @ steps)
+def test_draws_are_independent_with_the_stated_moments(rng: Generator) -> None:
+    one = some(rng, 1, 3)
+    many = one[np.zeros(N, dtype=int)]
+    for draws in (many.draw(rng.random((N, 4))), many.sample(rng)):
+        deviations = draws - one.mean
+        products = deviations[:, :, None] * deviations[:, None, :]
+        error = 5 * products.std(axis=0) / np.sqrt(N)
+        assert (np.abs(deviations.mean(axis=0)) < 5 * np.sqrt(one.variance[0] / N)).all()
+        assert (np.abs(products.mean(axis=0) - np.diag(one.variance[0])) <= error).all()
 
 
-def test_arms_of_their_own_are_drawn_apart_but_contexts_of_an_arm_together(rng: Generator) -> None:
-    posterior = blocks(rng, 3, 2, 2, coupled=False)
-    draws = np.stack([posterior.sample_function(rng) for _ in range(DRAWS)])
-    steps = posterior.directions
-    assert steps is not None
-    covariance = np.einsum("jca,jdb->cadb", steps, steps) * np.eye(2)[None, :, None, :]
-    assert_moments(draws.reshape(DRAWS, 4), posterior.mean.ravel(), covariance.reshape(4, 4))
+def test_many_draws_are_one_after_the_other(rng: Generator) -> None:
+    posterior, uniforms = some(rng, 5, 3), rng.random((5, 4))
+    single = [posterior[i].draw(uniforms[i]) for i in range(5)]
+    np.testing.assert_array_equal(posterior.draw(uniforms), single)
 
 
-def test_coupled_arms_share_every_draw(rng: Generator) -> None:
-    posterior = blocks(rng, 3, 2, 2, coupled=True)
-    draws = np.stack([posterior.sample_function(rng) for _ in range(DRAWS)])
-    steps = posterior.directions
-    assert steps is not None
-    flat = steps.reshape(3, 4)
-    assert_moments(draws.reshape(DRAWS, 4), posterior.mean.ravel(), flat.T @ flat)
-
-
-def test_student_function_has_heavier_tails_by_the_known_factor(rng: Generator) -> None:
-    dof = 12.0
-    posterior = blocks(rng, 3, 2, coupled=True).student(dof)
-    draws = np.stack([posterior.sample_function(rng) for _ in range(DRAWS)])
-    steps = posterior.directions
-    assert steps is not None
-    assert_moments(draws, posterior.mean, steps.T @ steps * dof / (dof - 2))
-
-
-def test_sample_draws_every_entry_independently(rng: Generator) -> None:
-    posterior = blocks(rng, 3, 2, coupled=True)
-    draws = np.stack([posterior.sample(rng) for _ in range(DRAWS)])
-    assert_moments(draws, posterior.mean, np.diag(posterior.variance))
-    tails = np.stack([posterior.student(12.0).sample(rng) for _ in range(DRAWS)])
-    assert_moments(tails, posterior.mean, np.diag(posterior.variance) * 1.2)
+def test_a_draw_from_the_median_is_the_mean_and_the_ends_are_finite() -> None:
+    one = GaussianPosterior(mean=[1.0, 2.0], variance=[1.0, 4.0], size=3)
+    np.testing.assert_allclose(one.draw(np.full(2, 0.5)), one.mean, atol=1e-12)
+    assert np.isfinite(one.draw(np.zeros(2))).all()
+    assert np.isfinite(one.draw(np.full(2, np.nextafter(1.0, 0.0)))).all()
+    assert (one.draw(np.zeros(2)) < one.mean).all()
 
 
 def test_sample_consumes_one_normal_for_each_entry() -> None:
@@ -84,51 +49,51 @@ def test_sample_consumes_one_normal_for_each_entry() -> None:
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
-def test_intervals_are_quantiles(level: float) -> None:
+def test_intervals_are_quantiles_and_invert_the_distribution_function(level: float) -> None:
     gaussian = GaussianPosterior(mean=[1.0, 2.0], variance=[4.0, 0.0], size=9)
     lower, upper = gaussian.interval(level)
     np.testing.assert_allclose([lower[0], upper[0]], stats.norm(1, 2).interval(level))
     np.testing.assert_array_equal([lower[1], upper[1]], [2.0, 2.0])
-    lower, upper = gaussian.student(3.0).interval(level)
-    np.testing.assert_allclose([lower[0], upper[0]], stats.t(3, 1, 2).interval(level))
+    np.testing.assert_allclose(gaussian.cdf(upper) - gaussian.cdf(lower), [level, 0.0])
+    np.testing.assert_array_equal(gaussian.cdf([-np.inf, 1.9]), [0.0, 0.0])  # a step where all is certain
+    np.testing.assert_array_equal(gaussian.cdf([np.inf, 2.0]), [1.0, 1.0])
 
 
-def test_stack_joins_arms_and_pads_directions_with_zeros(rng: Generator) -> None:
-    arms = [SubCLT().from_means(rng.standard_normal((len(g), 5)), g, g[-1]) for g in ([2, 4], [2, 4, 8, 16])]
+def test_stack_joins_arms(rng: Generator) -> None:
+    arms = [some(rng, 5) for _ in range(3)]
     joined = stack(arms)
-    assert joined.mean.shape == (5, 2)
-    assert joined.directions is not None
-    assert joined.directions.shape == (3, 5, 2)
-    np.testing.assert_allclose((joined.directions**2).sum(axis=0), joined.variance)
-    np.testing.assert_array_equal(joined.size, [[4, 16]] * 5)
-    assert not joined.coupled
+    for k, arm in enumerate(arms):
+        np.testing.assert_array_equal(joined.mean[:, k], arm.mean)
+        np.testing.assert_array_equal(joined.variance[:, k], arm.variance)
+        np.testing.assert_array_equal(joined.size[:, k], arm.size)
+    np.testing.assert_array_equal(stack(arms, axis=0).mean, joined.mean.T)
 
 
-def test_stack_keeps_degrees_of_freedom_and_drops_unknown_directions(rng: Generator) -> None:
-    arms = [blocks(rng, 2, 3, coupled=True).student(dof) for dof in (2.0, 5.0)]
-    np.testing.assert_array_equal(stack(arms).dof, [[2.0, 5.0]] * 3)
-    plain = StudentPosterior(mean=np.zeros(3), variance=np.ones(3), size=3, dof=1.0)
-    assert stack([arms[0], plain]).directions is None
-
-
-def test_index_cuts_contexts(rng: Generator) -> None:
-    posterior = blocks(rng, 4, 6, 3, coupled=False)
-    one = posterior[2]
-    np.testing.assert_array_equal(one.mean, posterior.mean[2])
-    assert one.directions is not None
-    assert posterior.directions is not None
-    np.testing.assert_array_equal(one.directions, posterior.directions[:, 2])
+def test_index_cuts_contexts_and_take_keeps_arms(rng: Generator) -> None:
+    posterior = some(rng, 6, 3)
+    np.testing.assert_array_equal(posterior[2].mean, posterior.mean[2])
     assert posterior[1:3].mean.shape == (2, 3)
+    kept = posterior.take(np.array([2, 0]))
+    np.testing.assert_array_equal(kept.variance, posterior.variance[:, [2, 0]])
+    np.testing.assert_array_equal(kept.size, posterior.size[:, [2, 0]])
     with pytest.raises(IndexError, match="leading axes"):
-        one[0]
+        posterior[2][0]
 
 
-def test_scaled_multiplies_standard_deviations(rng: Generator) -> None:
-    posterior = blocks(rng, 4, 6, coupled=True)
-    wider = posterior.scaled(3.0)
-    np.testing.assert_allclose(wider.variance, 9 * posterior.variance)
-    assert wider.directions is not None
-    np.testing.assert_allclose((wider.directions**2).sum(axis=0), wider.variance)
+def test_scaled_multiplies_standard_deviations_and_shifted_moves_means(rng: Generator) -> None:
+    posterior = some(rng, 6, 3)
+    wide = posterior.scaled(3.0)
+    np.testing.assert_allclose(wide.variance, 9 * posterior.variance)
+    costs = rng.normal(size=3)
+    np.testing.assert_allclose(posterior.shifted(costs).mean, posterior.mean - costs)
+    certain = posterior.scaled(0.0)
+    np.testing.assert_array_equal(certain.draw(rng.random((6, 4))), posterior.mean)
+    np.testing.assert_array_equal(
+        certain.best_arm_probabilities().argmax(axis=1), posterior.mean.argmax(axis=1)
+    )
+    for factor in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="factor must not be negative"):
+            posterior.scaled(factor)
 
 
 def test_arrays_are_read_only() -> None:
@@ -147,8 +112,6 @@ def test_arrays_are_read_only() -> None:
         ({"variance": [1.0, np.inf]}, "variance must be finite, got inf"),
         ({"size": 0}, "size must be at least 1, got 0"),
         ({"size": [1, 2, 3]}, "size must broadcast to the shape of mean"),
-        ({"directions": np.ones((2, 3))}, "directions must have shape"),
-        ({"coupled": True}, "directions must be given when coupled=True"),
     ],
 )
 def test_bad_fields_are_named(change: dict[str, object], words: str) -> None:
@@ -157,21 +120,9 @@ def test_bad_fields_are_named(change: dict[str, object], words: str) -> None:
         GaussianPosterior(**fields)
 
 
-@pytest.mark.parametrize("dof", [0.0, -1.0, np.nan, np.inf])
-def test_degrees_of_freedom_must_be_positive_and_finite(dof: float) -> None:
-    with pytest.raises(ValueError, match="dof must be positive and finite"):
-        StudentPosterior(mean=[0.0], variance=[1.0], size=2, dof=dof)
-
-
-def test_misuse_is_explained(rng: Generator) -> None:
+def test_misuse_is_explained() -> None:
     plain = GaussianPosterior(mean=[0.0], variance=[1.0], size=3)
-    with pytest.raises(ValueError, match=r"directions must be known.*sample\(rng\)"):
-        plain.sample_function(rng)
     with pytest.raises(ValueError, match="level must be strictly between 0 and 1, got 95"):
         plain.interval(95)
-    with pytest.raises(ValueError, match="dof must be equal along the last axis"):
-        blocks(rng, 3, 2, coupled=True).student([1.0, 2.0])
-    with pytest.raises(ValueError, match="posteriors must be at least one, all of one kind"):
-        stack([plain, plain.student(2.0)])
-    with pytest.raises(ValueError, match="posteriors must have equal shapes"):
+    with pytest.raises(ValueError, match="posteriors must be at least one, all of one shape"):
         stack([plain, GaussianPosterior(mean=[0.0, 0.0], variance=[1.0, 1.0], size=3)])

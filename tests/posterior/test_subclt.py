@@ -1,14 +1,15 @@
-"""SubCLT and the full predictive CLT, by hand and against an exact posterior."""
+"""SubCLT by hand and against an exact posterior."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from numpy.random import Generator
+from scipy import stats
 
 from pfnts.backbones import load
 from pfnts.backbones.base import Matrix, Prediction, PredictiveSequence
-from pfnts.posterior import Estimator, GaussianPosterior, PredictiveCLT, SubCLT
+from pfnts.posterior import Estimator, GaussianPosterior, SubCLT
 from pfnts.scores import coverage
 
 
@@ -49,8 +50,6 @@ def test_rows_after_the_last_grid_point_move_the_mean_and_lower_the_variance(rng
     later = given(SubCLT(), table)
     np.testing.assert_array_equal(later.mean, table[20])
     np.testing.assert_allclose(later.variance, at_grid.variance * 16 / 20)
-    assert later.directions is not None
-    np.testing.assert_allclose((later.directions**2).sum(axis=0), later.variance)
     assert (later.size == 20).all()
 
 
@@ -64,26 +63,11 @@ def test_equal_weights_count_blocks_as_degrees_of_freedom() -> None:
     assert SubCLT().dof(4096) == pytest.approx(11)
 
 
-@pytest.mark.parametrize("weights", ["equal", "root"])
-def test_squared_directions_add_up_to_the_variance(rng: Generator, weights: str) -> None:
-    posterior = given(SubCLT(weights=weights, base=1.5), rng.standard_normal((100, 7)))
-    assert posterior.directions is not None
-    np.testing.assert_allclose((posterior.directions**2).sum(axis=0), posterior.variance)
-
-
 def test_means_at_hand_may_have_any_trailing_shape(rng: Generator) -> None:
     means = rng.standard_normal((4, 5, 3))
     whole = SubCLT().from_means(means, [2, 4, 8, 16], 16)
     column = SubCLT().from_means(means[..., 1], [2, 4, 8, 16], 16)
     np.testing.assert_allclose(whole.variance[:, 1], column.variance)
-
-
-def test_full_clt_averages_squared_increments_over_all_prefixes(rng: Generator) -> None:
-    table = rng.standard_normal((11, 2))
-    posterior = given(PredictiveCLT(), table)
-    v = np.mean([i**2 * (table[i] - table[i - 1]) ** 2 for i in range(2, 11)], axis=0)
-    np.testing.assert_allclose(posterior.variance, v / 10)
-    np.testing.assert_array_equal(posterior.mean, table[10])
 
 
 @pytest.mark.parametrize("weights", ["equal", "root"])
@@ -96,19 +80,10 @@ def test_subclt_agrees_with_the_exact_posterior(rng: Generator, weights: str) ->
         posterior = asked(method, sequence, queries)
         exact = sequence.exact_posterior(queries, sequence.size)
         ratios.append((posterior.variance / exact.variance).mean())
-        lower, upper = posterior.student(method.dof(sequence.size)).interval(0.95)
-        covered.append(coverage(lower, upper, truth))
+        half = stats.t(method.dof(sequence.size)).ppf(0.975) * np.sqrt(posterior.variance)
+        covered.append(coverage(posterior.mean - half, posterior.mean + half, truth))
     assert 0.85 <= np.mean(ratios) <= 1.15
     assert 0.92 <= np.mean(covered) <= 0.98
-
-
-def test_full_clt_agrees_with_the_exact_posterior(rng: Generator) -> None:
-    ratios = []
-    for _ in range(40):
-        sequence, queries, _ = linear_data(rng, n=1024)
-        exact = sequence.exact_posterior(queries, sequence.size)
-        ratios.append((asked(PredictiveCLT(), sequence, queries).variance / exact.variance).mean())
-    assert 0.9 <= np.mean(ratios) <= 1.15
 
 
 def test_bad_arguments_are_named() -> None:
@@ -122,5 +97,3 @@ def test_bad_arguments_are_named() -> None:
         ValueError, match=r"means must have one row for each of >= 2 sizes up to 4, got 3 for"
     ):
         SubCLT().from_means(np.zeros((3, 1)), [2, 4], 4)
-    with pytest.raises(ValueError, match="size must be at least 2, got 1"):
-        given(PredictiveCLT(), np.zeros((2, 1)))

@@ -72,6 +72,7 @@ def test_libraries_are_compared_on_the_replications_that_all_have(
 
 
 def test_trial_is_replayed_kept_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("bartz")
     trial = simulated_drinkless(rng=np.random.default_rng(0), people=41, days=3)
     monkeypatch.setattr("pfnts.cli.reproduce.read_drinkless", lambda data: trial)
     command = ["drinkless", "--quick", "--policy", "lin-ts", "--workers", "1", "--out", str(tmp_path)]

@@ -65,7 +65,7 @@ def test_readme_says_where_we_stand_and_how_it_was_made(whole: Path, tmp_path: P
     assert "| big card; abacus, 3 cores | pfn-ts | 2026-01-02 | 3 | 6.0 | 4.0 |" in text
     assert ", and 4 on mushroom)" in text
     assert "Coverage of intervals: nothing yet." in text
-    assert '"refresh": 1.5' in text
+    assert '"refresh": 1.05' in text
     assert "python 3.99, backbone embedded:" in text
     assert "[paper.md](paper.md), [paper.csv](paper.csv), [paper.tex](paper.tex)" in text
     assert "index.html" not in {path.name for path in (tmp_path / "results").iterdir()}
@@ -93,7 +93,7 @@ def test_runs_of_another_version_are_told(whole: Path, tmp_path: Path) -> None:
     (folder / "run.json").write_text(json.dumps(about))
     text = write_results(whole, tmp_path / "results", figures=False).read_text()
     assert "Made by another version of the package than the one at hand: 1 run." in text
-    assert '"refresh": 1.5' in text
+    assert '"refresh": 1.05' in text
     assert '"refresh": 2.0' in text
 
 

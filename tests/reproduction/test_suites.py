@@ -38,7 +38,6 @@ def test_scenarios_of_ours_need_their_contexts() -> None:
             ["pfn-ts", *(f"pfn-ts(estimator={e})" for e in ("subclt", "subclt(base=1.5)", "subclt(base=3)"))],
         ),
         ("rule", ["pfn-ts", "pfn-ts(estimator=predictive)"]),
-        ("coupling", ["pfn-ts", "pfn-ts(encoding=joint, estimator=subclt(coupled=true))"]),
     ],
 )
 def test_ablation_varies_one_option_and_shares_the_default_run(name: str, variants: list[str]) -> None:
@@ -79,7 +78,6 @@ def test_what_is_missing_is_said_suite_by_suite() -> None:
         "The paper's OpenML benchmarks, runs missing: bf-ts (all); rf-ts (1 on every task); ts (1 on adult).",
         "Tasks on which the context matters: nothing yet.",
         "PFN-TS by encoding, runs missing: pfn-ts(encoding=joint) (all).",
-        "PFN-TS by coupling, runs missing: pfn-ts(encoding=joint, estimator=subclt(coupled=true)) (all).",
     ]
 
 

@@ -14,6 +14,7 @@ def played(target: str, **options: object) -> set[str]:
 
 
 def test_all_is_everything_once() -> None:
+    pytest.importorskip("mabwiser", reason="one library of peers must be there")
     everything = reproduction("all")
     assert len(everything.specs) == len(set(everything.specs))
     assert everything.coverage
@@ -45,6 +46,7 @@ def test_named_policies_run_and_nobody_is_told_of_the_others() -> None:
 
 
 def test_library_that_is_missing_is_named_and_the_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mabwiser", reason="one library of peers must be there")
     build = peers.PolicySpec.build
 
     def without_vw(self: peers.PolicySpec, **options: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass, field
 
@@ -137,10 +138,16 @@ def test_progress_ends_with_all_rounds_and_the_whole_regret(environment: Environ
     assert reports[-1] == (5, 12.5)
 
 
-def test_progress_reports_regret_so_far_under_way(environment: Environment, rng: Generator) -> None:
+def test_progress_reports_regret_so_far_under_way(
+    environment: Environment, rng: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count()
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock) // 4))
+
     class Slow(RoundRobin):
         def decide(self, context: Vector, *, rng: Generator) -> Pull:
-            time.sleep(0.11)
+            for _ in range(4):
+                next(clock)  # a decision takes a second
             return super().decide(context, rng=rng)
 
     reports: list[tuple[int, float]] = []

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pfnts.backbones.base import Backbone, Matrix, Prediction, PredictiveSequence, Vector
 from pfnts.backbones.checks import check_keep, check_question, check_rows
-from pfnts.posterior import GaussianPosterior, StudentPosterior
+from pfnts.posterior import GaussianPosterior
 
 _BATCH = 1 << 22  # numbers held by one batch of normal equations (32 MB)
 _FACTORS = 16  # Cholesky factors kept, enough for every point of a prefix grid
@@ -140,7 +140,7 @@ class LinearSequence(PredictiveSequence):
         """Predict at ``queries`` (q, P): means after each size, quantiles after the last of them.
 
         ``mean_sd`` is the standard deviation of the regression function where the noise is known, and the
-        scale of its Student distribution where it is not (`exact_posterior` has the degrees of freedom).
+        scale of its Student distribution where it is not.
         """
         x, chosen, level = check_question(queries, sizes, levels, columns=self.columns, held=self._size)
         self._solve(chosen)
@@ -159,20 +159,15 @@ class LinearSequence(PredictiveSequence):
             spread * np.sqrt(leverage),
         )
 
-    def exact_posterior(self, queries: ArrayLike, size: int) -> StudentPosterior | GaussianPosterior:
-        """Return the true posterior of the regression function at ``queries`` after the first ``size`` rows.
+    def exact_posterior(self, queries: ArrayLike, size: int) -> GaussianPosterior:
+        """Return the posterior of the regression function at ``queries`` after the first ``size`` rows.
 
-        Its directions are those of the coefficients, so that function draws are exact as well. Gaussian where
-        the noise is known, otherwise Student.
+        It is exact where the noise is known. Otherwise the posterior is a Student distribution, and this is
+        the normal one with its location and scale.
         """
-        x, chosen, _ = check_question(queries, [size], (), columns=self.columns, held=self._size)
-        self._solve(chosen)
-        mean = self._evaluate(x, chosen)[0]
-        directions = self._unit * math.sqrt(self._spreads[size]) * self._whitened(x, size)
-        gaussian = GaussianPosterior(
-            mean=mean, variance=(directions**2).sum(axis=0), size=size, directions=directions, coupled=True
-        )
-        return gaussian if self._known_noise else gaussian.student(self._dof(size))
+        answer = self.predict(queries, sizes=[size])
+        assert answer.mean_sd is not None
+        return GaussianPosterior(mean=answer.means[0], variance=answer.mean_sd**2, size=size)
 
     @property
     def _known_noise(self) -> bool:

@@ -1,4 +1,4 @@
-"""Columns of a log in which every row must hold something, checked row by row."""
+"""Columns of a log in which no row may be empty, checked row by row."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Vector = NDArray[np.float64]
 
 
 class BadLogError(ValueError):
-    """A log that cannot be used; the message names the row, counted from 1 below the header."""
+    """A log is invalid; the message names the row, counted from 1 below the header."""
 
 
 def check_roles(table: Table, used: Sequence[str], context: Sequence[str] = ()) -> None:
-    """Complain about columns that are not there or have several roles, and about a table without rows."""
+    """Raise if a column is missing or has several roles, or if the table has no rows."""
     for name in (*used, *context):
         if name not in table:
             raise BadLogError(f"column {name!r} must be in the log, which has {list(table.names)}")
@@ -31,7 +31,7 @@ def check_roles(table: Table, used: Sequence[str], context: Sequence[str] = ()) 
 
 
 def texts(table: Table, name: str) -> list[str]:
-    """Categories (T,) of a column in which every row must have one."""
+    """Return the categories (T,) of a column; raise if a row has none."""
     found = each(table[name], lambda value: None if is_missing(value) else category(value))
     if None in found:
         raise _bad_cell(table, name, found.index(None), "a text or a number")
@@ -39,7 +39,7 @@ def texts(table: Table, name: str) -> list[str]:
 
 
 def numbers(table: Table, name: str) -> Vector:
-    """Finite numbers (T,) of a column in which every row must have one."""
+    """Return the finite numbers (T,) of a column; raise if a row has none."""
     floats = np.array(each(table[name], number), dtype=np.float64)
     for i in np.flatnonzero(~np.isfinite(floats)).tolist():
         raise _bad_cell(table, name, i, "a finite number")
@@ -47,7 +47,7 @@ def numbers(table: Table, name: str) -> Vector:
 
 
 def times(table: Table, name: str) -> Vector:
-    """Numbers (T,) as they are, dates and datetimes as seconds; the first row decides which."""
+    """Return numbers (T,), or the seconds of dates and datetimes; the first row decides which."""
     values = table[name]
     if number(values[0]) is not None:
         return numbers(table, name)

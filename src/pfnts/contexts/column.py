@@ -1,4 +1,4 @@
-"""One column of a context: what it holds, and the floats that it becomes."""
+"""One column of a context, and its encoding as floats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.contexts.codes import code
 from pfnts.contexts.values import (
+    READABLE,
     category,
     days,
     is_missing,
@@ -25,19 +27,21 @@ from pfnts.contexts.values import (
 
 T = TypeVar("T")
 Matrix = NDArray[np.float64]
-Kind = Literal["numeric", "boolean", "date", "categorical"]
+Kind = Literal["numeric", "boolean", "date", "categorical", "any"]
 
 SPARE_SLOTS = 8
-"""One-hot places of an inferred categorical column, at least: categories that appear later need some."""
+"""Least number of places of an inferred categorical column; with fewer, categories cannot share places."""
+DECLARED_SLOTS = 16
+"""Places of a column declared categorical without its categories."""
+FULL_SLOTS = 32
+"""Places of a column of more categories; measured in docs/contexts.md."""
 MOST_SLOTS = 10_000
-"""One-hot places that a column may have."""
-_LOOKED_AT = 1000
-"""Texts by which to tell whether most repeat."""
-_UNSEEN = -1.0
+"""Largest number of places of a column."""
+_UNPLACED = -1.0
 
 
 class UnseenCategoryWarning(UserWarning):
-    """A category has no one-hot place, and none is free."""
+    """A category has no place of its own."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,13 @@ class Column:
     name
         Its name; for contexts without names, its position ("0", "1", ...).
     kind
-        "numeric", "boolean" and "date" (days since 1970) become one float, "categorical" becomes `slots`
-        one-hot floats.
+        "numeric", "boolean", "date" (days since 1970) and "any" (a number, a date, or the code of a text)
+        become one float, "categorical" becomes `slots` floats.
     categories
-        Known categories, as texts, in the order of their places.
+        Categories with a place of their own, as texts, in the order of the places.
     slots
-        One-hot places; categories beyond the known ones take free places as they appear.
+        Number of places. New categories take free ones; where none is free, further categories share
+        all of them by their codes (`codes.code`).
 
     Examples
     --------
@@ -88,11 +93,11 @@ class Column:
 
     @classmethod
     def of(cls, name: str, kind: Any) -> Column:
-        """Make a column from its kind, or from the list of its categories."""
+        """Return the column of a kind, or of a list of categories."""
         if isinstance(kind, Column):
             return replace(kind, name=name)
         if isinstance(kind, str):
-            return cls(name, kind, slots=SPARE_SLOTS if kind == "categorical" else 1)  # type: ignore[arg-type]
+            return cls(name, kind, slots=DECLARED_SLOTS if kind == "categorical" else 1)  # type: ignore[arg-type]
         listed = kind.tolist() if isinstance(kind, np.ndarray) else kind
         if not isinstance(listed, list | tuple) or not listed:
             raise ValueError(
@@ -100,22 +105,18 @@ class Column:
                 f"list of its categories, got {shown(kind)}"
             )
         texts = [category(value) for value in listed]
-        for text, value in zip(texts, listed, strict=True):
-            if text is None:
-                raise ValueError(
-                    f"categories of column {name!r} must be texts, numbers, booleans or dates, "
-                    f"got {shown(value)}; leave a missing value out, it is no category"
-                )
-        return cls(name, "categorical", tuple(map(str, texts)), len(texts))
+        if None in texts:
+            raise ValueError(
+                f"categories of column {name!r} must be texts, numbers, booleans or dates, "
+                f"got {shown(listed[texts.index(None)])}; leave a missing value out, it is no category"
+            )
+        cls(name, "categorical", tuple(map(str, texts)), len(texts))  # distinct, and not too many
+        return cls(name, "categorical", tuple(map(str, texts[:FULL_SLOTS])), min(len(texts), FULL_SLOTS))
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Category, as `values.category` writes it, to one-hot place."""
-        places: dict[str, int] = {}
-        for j, text in enumerate(self.categories):
-            # Version 0.1 told '1' from '1.0': of such a pair the first keeps the category.
-            places.setdefault(str(category(text)), j)
-        return places
+        """Category, as `values.category` writes it, to place."""
+        return {str(category(text)): j for j, text in enumerate(self.categories)}
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -127,10 +128,10 @@ class Column:
 
     def encode(self, values: Any) -> Matrix:
         """Encode values (n,) as (n, 1), or (n, slots) where categorical; NaN where missing."""
-        if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind == "numeric":
+        if isinstance(values, np.ndarray) and values.dtype.kind in "fiub" and self.kind in ("numeric", "any"):
             floats = values.astype(np.float64)
-        elif self.kind == "numeric" and len(values) > 1 and are_texts(values) and (bulk := _bulk(values)):
-            floats = np.array(bulk)  # the way of a whole file
+        elif self.kind == "numeric" and len(values) > 1 and are_texts(values) and (bulk := numbers(values)):
+            floats = np.array(bulk)  # for the columns of whole files
         else:
             reader = _READERS.get(self.kind, self._place)
             read = [reader(values[0])] if len(values) == 1 else each(values, reader)
@@ -142,46 +143,66 @@ class Column:
                 raise self.refused(values, i, "finite or missing (NaN)", "clip or drop the value")
             return floats[:, None]
         block = np.zeros((len(floats), self.slots))
-        known = np.flatnonzero(floats >= 0)
-        block[known, floats[known].astype(np.int64)] = 1.0
+        placed = np.flatnonzero(floats >= 0)
+        block[placed, floats[placed].astype(np.int64)] = 1.0
         block[np.isnan(floats)] = np.nan
-        if len(self.categories) == self.slots and (floats == _UNSEEN).any():
-            # No category in the text: Python remembers each text that it has warned of.
-            warnings.warn(
-                f"context column {self.name!r} has met a category beyond its {self.slots} places; all such "
-                "categories count as one, encoded as zeros. Declare the categories in schema=, or leave the "
-                "column out if it is an id",
-                UnseenCategoryWarning,
-                stacklevel=3,
-            )
+        if self.is_full and (floats == _UNPLACED).any():
+            self._share(block, values, np.flatnonzero(floats == _UNPLACED).tolist())
         return block
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no place is free."""
+        return len(self.categories) == self.slots
+
     def extended(self, values: Any) -> Column:
-        """Give free places to categories not met before, in the order in which they appear."""
-        free = self.slots - len(self.categories)
-        if self.kind != "categorical" or not free:
+        """Return the column with free places given to new categories, in the order in which they appear."""
+        if self.kind != "categorical" or self.is_full:
             return self
-        fresh = [text for text in categories_of(values) if text not in self.places]
-        return replace(self, categories=self.categories + tuple(fresh[:free])) if fresh else self
+        new = self.unplaced(values)[: self.slots - len(self.categories)]
+        return replace(self, categories=(*self.categories, *new)) if new else self
+
+    def unplaced(self, values: Any) -> list[str]:
+        """Return the categories without a place of their own, in the order in which they appear."""
+        if all(type(value) is str and value in self.places for value in values):
+            return []
+        return [text for text in categories_of(values) if text not in self.places]
 
     def refused(self, values: Any, i: int, rule: str, words: str) -> ValueError:
-        """Make the error about a value; it names the row where there are several."""
+        """Return the error about a value; it names the row where there are several."""
         where = f"row {i + 1}: " if len(values) > 1 else ""
         got = shown(values[i].item() if isinstance(values, np.ndarray) else values[i])
         return ValueError(f"{where}context column {self.name!r} must be {rule}, got {got}; {words}")
 
     def _place(self, value: Any) -> float | None:
-        """One-hot place of a value; None where it is missing, or cannot be a category."""
+        """Return the place of a value; None where it is missing, or cannot be a category."""
         if isinstance(value, str) and value in self.places:
             return self.places[value]
         text = category(value)
         if text is None or text in self.places:
             return None if text is None else self.places[text]
-        return None if is_missing(value) else _UNSEEN
+        return None if is_missing(value) else _UNPLACED
+
+    def _share(self, block: Matrix, values: Any, rows: list[int]) -> None:
+        """Write the codes of categories without a place of their own; zeros where places are few."""
+        if self.slots >= SPARE_SLOTS:
+            for i in rows:
+                block[i] = code(str(category(values[i])), self.slots)
+        if self.slots < FULL_SLOTS:
+            # No category in the text: Python remembers each text that it has warned of.
+            what = "share them by codes" if self.slots >= SPARE_SLOTS else "count as one, encoded as zeros"
+            warnings.warn(
+                f"context column {self.name!r} has met a category beyond its {self.slots} places; all such "
+                f"categories {what}. Declare the categories in schema=, or leave the column out if it is an "
+                "id",
+                UnseenCategoryWarning,
+                stacklevel=4,
+            )
 
     def _check_missing(self, values: Any, floats: NDArray[np.float64]) -> None:
-        """Complain about the first value that was read as NaN and is not missing."""
-        rule = {"boolean": "true, false or missing", "categorical": "a category"}.get(self.kind, self.kind)
+        """Raise if a value was read as NaN and is not missing."""
+        rules = {"boolean": "true, false or missing", "categorical": "a category", "any": READABLE}
+        rule = rules.get(self.kind, self.kind)
         for i in np.flatnonzero(np.isnan(floats)).tolist():
             value = values[i]
             if is_missing(value):
@@ -194,25 +215,15 @@ class Column:
             raise self.refused(values, i, rule, f'declare the column as "{kind}" in schema= if it is one')
 
 
-def _bulk(texts: list[str]) -> list[float] | None:
-    """Read texts that are all numbers, each distinct one once where most repeat; None where one is not."""
-    first = texts[:_LOOKED_AT]
-    if 2 * len(set(first)) > len(first):
-        return numbers(texts)
-    distinct = list(dict.fromkeys(texts))
-    read = numbers(distinct)
-    return None if read is None else list(map(dict(zip(distinct, read, strict=True)).__getitem__, texts))
-
-
 def categories_of(values: Iterable[Any]) -> list[str]:
-    """Distinct categories in the order in which they appear."""
+    """Return the distinct categories in the order in which they appear."""
     distinct = dict.fromkeys(values) if are_texts(values) else values
     found = dict.fromkeys(category(value) for value in distinct if not is_missing(value))
     return [text for text in found if text is not None]
 
 
 def are_texts(values: Any) -> bool:
-    """Whether a column holds texts only, so that it is enough to read each distinct one once."""
+    """Return whether a column holds texts only, so that each distinct one need be read only once."""
     return isinstance(values, list) and len(values) > 1 and set(map(type, values)) == {str}
 
 
@@ -224,4 +235,18 @@ def each(values: Any, reader: Callable[[Any], T]) -> list[T]:
     return [reader(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
 
 
-_READERS: dict[str, Callable[[Any], float | None]] = {"numeric": number, "boolean": truth, "date": days}
+def _any(value: Any) -> float | None:
+    """Read a number, a date, or a text as its code."""
+    if is_missing(value):
+        return None
+    read = number(value)
+    read = days(value) if read is None else read
+    return float(code(str(category(value)), 1)[0]) if read is None and isinstance(value, str) else read
+
+
+_READERS: dict[str, Callable[[Any], float | None]] = {
+    "numeric": number,
+    "boolean": truth,
+    "date": days,
+    "any": _any,
+}

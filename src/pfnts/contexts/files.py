@@ -1,4 +1,4 @@
-"""Tables in CSV and Parquet files, and which of their columns describe a row."""
+"""Tables in CSV and Parquet files."""
 
 from __future__ import annotations
 
@@ -8,31 +8,27 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from pfnts.contexts.inference import IdColumnError, infer_column
-from pfnts.contexts.schema import Schema
 from pfnts.contexts.table import Table, read
 from pfnts.contexts.values import is_missing
 
 _CHUNK = 10_000
-"""Lines of a CSV file that are turned into columns at a time."""
+"""Lines of a CSV file that become columns at a time."""
 _SEPARATORS = (",", ";", "\t")
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?")
-_ID_NAME = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid)$|[a-z](?:Id|ID)$|^(?i:index)?$|^Unnamed: 0$")
 
 
 def read_file(path: str | os.PathLike[str]) -> Table:
     """Read a CSV file (also compressed, ``.gz``) or a Parquet file (``.parquet``, ``.pq``).
 
-    A CSV file is UTF-8 with column names in its first line, separated by commas, semicolons or tabs. Where
-    it is semicolons, a column may have decimal commas (``1.234,5``), as spreadsheets write them in much of
-    Europe. Cells stay texts: what they stand for is told by the schema, or by all of a column's cells
-    together where there is none.
+    A CSV file is UTF-8 with column names in its first line, separated by commas, semicolons or tabs. With
+    semicolons, a column may have decimal commas (``1.234,5``), as spreadsheets write them in much of Europe.
+    Cells remain texts, to be read by a schema.
 
     Parameters
     ----------
@@ -54,47 +50,6 @@ def read_file(path: str | os.PathLike[str]) -> Table:
     if not path.exists():
         raise ValueError(f"{path.name}: file must exist, there is none at {path}")
     return _parquet(path) if path.suffix in (".parquet", ".pq") else _csv(path)
-
-
-def describing(
-    table: Table, names: Iterable[str] | None = None, *, dates: bool = True
-) -> tuple[Schema, dict[str, str]]:
-    """Infer a closed schema of the columns that describe a row, and say why others are left out.
-
-    Ids are left out: texts that hardly repeat, and numbers in a column that is called so.
-
-    Parameters
-    ----------
-    table
-        The whole table.
-    names
-        Candidates; all columns when left out.
-    dates
-        Whether dates describe a row.
-
-    Examples
-    --------
-    >>> table = Table.of({"user_id": [7, 7, 9], "paid": [1, 0, 1], "seen": ["2026-03-01"] * 3})
-    >>> schema, left_out = describing(table, dates=False)
-    >>> schema.features, left_out
-    (('paid',), {'user_id': 'an id', 'seen': 'a date'})
-    """
-    columns, left_out = [], {}
-    for name in table.names if names is None else names:
-        try:
-            column = infer_column(name, table[name], nominal=name in table.nominal, written=table.written)
-        except IdColumnError:
-            left_out[name] = "an id"
-            continue
-        if column.kind == "numeric" and _ID_NAME.search(name):
-            left_out[name] = "an id"
-        elif column.kind == "date" and not dates:
-            left_out[name] = "a date"
-        else:
-            columns.append(column)
-    if not columns:
-        raise ValueError(f"table must have a column that describes its rows, left out are {left_out}")
-    return Schema(tuple(columns)).closed(), left_out
 
 
 def _csv(path: Path) -> Table:
@@ -134,12 +89,12 @@ def _csv(path: Path) -> Table:
 
 
 def _separator(header: str) -> str:
-    """Tell what separates columns: what makes most names of the first line; commas where that is the same."""
+    """Return the separator that makes most names of the first line; a comma where several do."""
     return max(_SEPARATORS, key=lambda each: len(next(csv.reader([header], delimiter=each), [])))
 
 
 def _with_points(cells: list[str]) -> list[str]:
-    """Write decimal points in a column whose cells are all numbers, some of them with decimal commas."""
+    """Replace decimal commas by points in a column whose cells are all numbers."""
     present = [cell.strip() for cell in cells if not is_missing(cell)]
     if not any("," in cell for cell in present) or not all(map(_DECIMAL_COMMA.fullmatch, present)):
         return cells
@@ -147,9 +102,9 @@ def _with_points(cells: list[str]) -> list[str]:
 
 
 def _plain_columns(text: str, separator: str) -> tuple[list[str], list[list[str]]] | None:
-    """Names and columns of a table without quotes, spaces and empty or uneven lines; None for any other.
+    """Read a table without quotes, spaces and empty or uneven lines; None for any other.
 
-    That is most of the large ones. To cut whole chunks of lines takes a third of the time of a CSV reader.
+    Most large ones are of this form, and splitting whole chunks takes a third of the time of a CSV reader.
     """
     if any(mark in text for mark in '" \r'):
         return None
@@ -166,7 +121,7 @@ def _plain_columns(text: str, separator: str) -> tuple[list[str], list[list[str]
 
 
 def _columns(lines: Iterator[list[str]], width: int, name: str) -> list[list[str]]:
-    """Turn lines into columns, some at a time: a list for every line of a large file would be slow."""
+    """Transpose lines into columns, some at a time: a list for every line of a large file would be slow."""
     columns: list[list[str]] = [[] for _ in range(width)]
     done = 0
     while chunk := list(islice(lines, _CHUNK)):

@@ -1,4 +1,4 @@
-"""What a column is, judged by its values."""
+"""The kind of a column, inferred from its values."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from pfnts.contexts.column import SPARE_SLOTS, Column, are_texts, categories_of
-from pfnts.contexts.values import READABLE, kind_of, numbers, remedy, shown
+from pfnts.contexts.column import FULL_SLOTS, SPARE_SLOTS, Column, are_texts, each
+from pfnts.contexts.values import READABLE, category, is_missing, kind_of, numbers, remedy, shown
 
-MOST_CATEGORIES = 64
-"""Categories beyond which a column is taken for an id or free text."""
 MANY_ROWS, ALL_DISTINCT = 20, 0.9
-"""From so many values on, a share of distinct texts above this one is taken for an id."""
-
-
-class IdColumnError(ValueError):
-    """A column has more categories, or fewer that repeat, than a property of things would have."""
+"""With so many values, a larger share of distinct categories than this is that of an id."""
 
 
 def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool = False) -> Column:
-    """Guess a column from its values; one without any value is taken for numeric.
+    """Infer a column from its values; one without any value may become a column of numbers or of dates.
 
     ``nominal`` columns are declared categorical by their container; where texts are ``written``, as in a CSV
     file, they may stand for numbers and booleans.
@@ -33,19 +27,20 @@ def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool
     """
     if isinstance(values, np.ndarray) and not nominal:
         return Column(name, "boolean" if values.dtype.kind == "b" else "numeric")
-    texts = are_texts(values)
-    distinct = list(dict.fromkeys(values) if texts else values)
-    if texts and written and not nominal and numbers(distinct) is not None:
-        return Column(name, "numeric")  # the way of a whole file
+    distinct = list(dict.fromkeys(values) if are_texts(values) else values)
+    if written and not nominal and are_texts(values) and numbers(distinct) is not None:
+        return Column(name, "numeric")  # for the columns of whole files
     kinds = [kind_of(value, written=written) for value in distinct]
     if None in kinds:
         value = distinct[kinds.index(None)]
         raise Column(name, "numeric").refused(values, kinds.index(None), READABLE, remedy(value))
     present = [value for value, kind in zip(distinct, kinds, strict=True) if kind != "missing"]
     found = sorted({str(kind) for kind in kinds if kind != "missing"})
+    if not found:
+        return Column(name, "any")
     if nominal or (len(found) > 1 and all(isinstance(value, str) for value in present)):
         found = ["categorical"]
-    if found == ["boolean", "numeric"] or not found:
+    if found == ["boolean", "numeric"]:
         return Column(name, "numeric")
     if len(found) > 1:
         raise ValueError(
@@ -54,13 +49,28 @@ def infer_column(name: str, values: Any, *, nominal: bool = False, written: bool
         )
     if found != ["categorical"]:
         return Column(name, found[0])  # type: ignore[arg-type]
-    categories = categories_of(present)
-    rows = sum(map(Counter(values).__getitem__, present)) if texts else len(present)
-    if len(categories) > MOST_CATEGORIES or (rows >= MANY_ROWS and len(categories) > ALL_DISTINCT * rows):
-        raise IdColumnError(
-            f"context column {name!r} must hold at most {MOST_CATEGORIES} categories that repeat, got "
-            f"{len(categories):,} in {len(values):,} rows, such as {', '.join(map(shown, categories[:3]))}; "
-            "leave it out if it is an id, group rare ones, or list all in schema="
-        )
-    slots = max(SPARE_SLOTS, len(categories) + SPARE_SLOTS // 2)
-    return Column(name, "categorical", tuple(categories), slots)
+    counts = _counts(values)
+    # Where not all can have a place, the most frequent have one.
+    frequent = [text for text, _ in counts.most_common(FULL_SLOTS)]
+    categories = tuple(counts) if len(counts) <= FULL_SLOTS else tuple(frequent)
+    return Column(
+        name, "categorical", categories, min(max(SPARE_SLOTS, len(counts) + SPARE_SLOTS // 2), FULL_SLOTS)
+    )
+
+
+def is_id(values: Any) -> bool:
+    """Return whether hardly any category of a column repeats.
+
+    Examples
+    --------
+    >>> is_id([f"user {i}" for i in range(30)]), is_id([f"city {i % 10}" for i in range(30)])
+    (True, False)
+    """
+    counts = _counts(values)
+    return counts.total() >= MANY_ROWS and len(counts) > ALL_DISTINCT * counts.total()
+
+
+def _counts(values: Any) -> Counter[str]:
+    """Count the categories of a column, in the order in which they appear."""
+    texts = each(values, lambda value: None if is_missing(value) else category(value))
+    return Counter(text for text in texts if text is not None)

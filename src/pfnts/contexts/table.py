@@ -1,21 +1,23 @@
-"""One reading of every container that contexts may arrive in: columns by name, row or batch."""
+"""Containers of contexts, each read as columns by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from functools import cached_property
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.contexts.values import plain_value, shown
+from pfnts.contexts.values import shown, unwrapped
 
 _ARRAYS = "fiub"
 """Kinds of numpy arrays that stay arrays; all other columns become lists."""
-_LARGE = 1e300
-"""Numbers below this size are neither missing nor infinite."""
+_SCALARS = frozenset({str, int, float, bool, NoneType, date, datetime})
+"""Types of values that need no unwrapping."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,17 @@ class Table:
     n_rows: int
     """Number of contexts."""
     single: bool = False
-    """Whether the container was one context and not a batch."""
+    """One context, not a batch."""
     positional: bool = False
-    """Whether the names are positions."""
+    """Names are positions."""
     nominal: frozenset[str] = frozenset()
     """Columns that the container itself declares categorical."""
     written: bool = False
-    """Whether texts stand for values of any kind, as in a CSV file."""
+    """Texts stand for values of any kind, as in a CSV file."""
 
     @classmethod
     def of(cls, columns: Mapping[Any, Sequence[Any]], *, written: bool = False) -> Table:
-        """Make a table of columns in memory: names to lists or arrays of one length."""
+        """Return the table of columns by name: lists or arrays of one length."""
         values = tuple(_values(column) for column in columns.values())
         lengths = {str(name): len(column) for name, column in zip(columns, values, strict=True)}
         if len(set(lengths.values())) > 1:
@@ -55,19 +57,19 @@ class Table:
         return cls(_distinct(columns), values, n_rows, written=written)
 
     def __getitem__(self, name: str) -> Any:
-        """Give the values of one column."""
+        """Return the values of one column."""
         return self.columns[self._places[name]]
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
 
     def select(self, names: Iterable[str]) -> Table:
-        """Keep some columns, in the order given."""
+        """Return some columns, in the order given."""
         names = tuple(names)
         return replace(self, names=names, columns=tuple(self[name] for name in names))
 
     def take(self, rows: NDArray[np.intp]) -> Table:
-        """Keep some rows, in the order given."""
+        """Return some rows, in the order given."""
         columns = tuple(
             column[rows] if isinstance(column, np.ndarray) else [column[i] for i in rows.tolist()]
             for column in self.columns
@@ -80,13 +82,13 @@ class Table:
 
 
 def read(contexts: Any) -> Table:
-    """Read one context or a batch from whatever holds them.
+    """Read one context or a batch.
 
     Parameters
     ----------
     contexts
         A numpy row or matrix, a tensor, a mapping, a list of mappings or rows, a pandas row, or a pandas,
-        polars or Arrow table. A table already read comes back as it is.
+        polars or Arrow table. A `Table` is returned unchanged.
 
     Examples
     --------
@@ -99,7 +101,7 @@ def read(contexts: Any) -> Table:
         return _from_array(contexts)
     if isinstance(contexts, Mapping):
         names = tuple(contexts) if all(type(name) is str for name in contexts) else _distinct(contexts)
-        return Table(names, tuple([value] for value in contexts.values()), 1, single=True)
+        return Table(names, tuple(_scalars([value]) for value in contexts.values()), 1, single=True)
     if isinstance(contexts, Sequence) and not isinstance(contexts, str | bytes | bytearray):
         return _from_sequence(contexts)
     if (named := _named_row(contexts)) is not None:
@@ -119,87 +121,24 @@ def read(contexts: Any) -> Table:
     )
 
 
-def plain(context: Any) -> dict[str, Any] | list[Any]:
-    """Write one context as plain JSON values: numbers, texts, booleans, None; dates as ISO text.
-
-    A schema encodes it to the same floats as the context itself.
-
-    Parameters
-    ----------
-    context
-        One context, in any container that `read` knows.
-
-    Examples
-    --------
-    >>> plain({"age": np.int64(41), "seen": np.datetime64("2026-03-01"), "plan": None})
-    {'age': 41, 'seen': '2026-03-01', 'plan': None}
-    >>> plain(np.array([0.5, np.nan]))
-    [0.5, None]
-    """
-    table = read(context)
-    if not table.single:
-        raise ValueError(f"context must be one context, got a batch of {table.n_rows}; take them one by one")
-    return plain_rows(table)[0]
-
-
-def plain_rows(contexts: Any) -> list[dict[str, Any] | list[Any]]:
-    """Write each context of a batch as `plain` writes one.
-
-    Examples
-    --------
-    >>> plain_rows([{"price": np.float64(2.0)}, {"price": None}])
-    [{'price': 2.0}, {'price': None}]
-    """
-    table = read(contexts)
-    columns = [_plain_column(*named) for named in zip(table.names, table.columns, strict=True)]
-    rows = zip(*columns, strict=True) if columns else [()] * table.n_rows
-    if table.positional:
-        return [list(row) for row in rows]
-    return [dict(zip(table.names, row, strict=True)) for row in rows]
-
-
-def compact(contexts: Any) -> Table:
-    """Copy contexts, their values as `plain` writes them, in as little memory as possible.
-
-    Examples
-    --------
-    >>> compact([{"price": 2.0}, {"price": 3.5}]).columns
-    (array([2. , 3.5]),)
-    """
-    table = read(contexts)
-    return replace(table, columns=tuple(map(_packed, map(_plain_column, table.names, table.columns))))
-
-
-def _plain_column(name: str, values: Any) -> list[Any]:
-    try:
-        return [
-            value
-            if type(value) in (str, bool) or (type(value) in (float, int) and abs(value) < _LARGE)
-            else plain_value(value)
-            for value in (values.tolist() if isinstance(values, np.ndarray) else values)
-        ]
-    except ValueError as error:
-        raise ValueError(f"context column {name!r} {error}") from None
-
-
-def _packed(values: list[Any]) -> Any:
-    """Give floats, and integers that floats can hold, as an array, all else as they are."""
-    kinds = set(map(type, values))
-    if kinds == {float} or (kinds == {int} and max(map(abs, values)) < 2**53):
-        return np.array(values)
-    return values
-
-
 def _values(column: Any) -> Any:
-    """Give numbers and booleans as an array, all else as a list."""
+    """Return numbers and booleans as an array, all else as a list."""
     if isinstance(column, np.ndarray):
         if column.ndim != 1:
             raise ValueError(f"a column must be one-dimensional, got an array of shape {column.shape}")
+        if isinstance(column, np.ma.MaskedArray):
+            numeric = column.dtype.kind in _ARRAYS
+            column = np.ma.filled(column.astype(float), np.nan) if numeric else column
         if column.dtype.kind in _ARRAYS:
             return column
         # Dates stay numpy's own: as Python's they would lose what Python cannot hold.
-        return list(column) if column.dtype.kind == "M" else column.tolist()
-    return list(column)
+        return _scalars(list(column) if column.dtype.kind == "M" else column.tolist())
+    return _scalars(list(column))
+
+
+def _scalars(values: list[Any]) -> list[Any]:
+    """Return values without the containers of numpy and torch that hold a single one."""
+    return values if _SCALARS.issuperset(map(type, values)) else list(map(unwrapped, values))
 
 
 def _from_array(array: NDArray[Any]) -> Table:
@@ -208,12 +147,14 @@ def _from_array(array: NDArray[Any]) -> Table:
             f"context must be one row (P,) or a matrix (n, P), got an array of shape {array.shape} and type "
             f"{array.dtype}; wrap a single feature in a list, make a frame of a structured array"
         )
-    matrix = np.atleast_2d(array)
+    matrix = array[None] if array.ndim == 1 else array
     return _positional([_values(column) for column in matrix.T], len(matrix), single=array.ndim == 1)
 
 
 def _from_sequence(values: Sequence[Any]) -> Table:
-    first = values[0] if len(values) else None
+    if not len(values):
+        return _positional([], 0, single=False)
+    first = next((value for value in values if value is not None), None)
     if isinstance(first, Mapping) or _named_row(first) is not None:
         return _from_mappings([_named_row(row) or row for row in values])
     if isinstance(first, list | tuple) or (isinstance(first, np.ndarray) and first.ndim):
@@ -223,8 +164,9 @@ def _from_sequence(values: Sequence[Any]) -> Table:
                     f"context rows must all have one length, that of the first is {len(first)}, "
                     f"row {i + 1} is {shown(row)}"
                 )
-        return _positional([list(column) for column in zip(*values, strict=True)], len(values), single=False)
-    return _positional([[value] for value in values], 1, single=True)
+        columns = [_scalars(list(column)) for column in zip(*values, strict=True)]
+        return _positional(columns, len(values), single=False)
+    return _positional([_scalars([value]) for value in values], 1, single=True)
 
 
 def _positional(columns: list[Any], n_rows: int, *, single: bool) -> Table:
@@ -233,7 +175,7 @@ def _positional(columns: list[Any], n_rows: int, *, single: bool) -> Table:
 
 
 def _named_row(row: Any) -> dict[Any, Any] | None:
-    """Give a pandas row as a mapping; None for anything else."""
+    """Return a pandas row as a mapping; None for anything else."""
     if not (hasattr(row, "iloc") and hasattr(row, "index") and hasattr(row, "to_list")):
         return None
     if not row.index.is_unique:
@@ -242,7 +184,7 @@ def _named_row(row: Any) -> dict[Any, Any] | None:
 
 
 def _distinct(names: Iterable[Any]) -> tuple[str, ...]:
-    """Names as texts; two that are the same text are an error."""
+    """Return names as texts; raise if two are the same text."""
     texts = tuple(map(str, names))
     repeated = sorted({name for name in texts if texts.count(name) > 1})
     if repeated:
@@ -251,14 +193,14 @@ def _distinct(names: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _from_mappings(rows: Sequence[Any]) -> Table:
-    keys = rows[0].keys()
+    keys = next(row for row in rows if row is not None).keys()
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping) or row.keys() != keys:
             raise ValueError(
                 f"context rows must all have the keys {sorted(map(str, keys))}, row {i + 1} is {shown(row)}; "
-                "give None for a missing value"
+                + ("leave the row out" if row is None else "give None for a missing value")
             )
-    columns = tuple([row[key] for row in rows] for key in keys)
+    columns = tuple(_scalars([row[key] for row in rows]) for key in keys)
     return Table(_distinct(keys), columns, len(rows))
 
 

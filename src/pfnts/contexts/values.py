@@ -1,4 +1,4 @@
-"""What one value of a context is: missing, a number, a boolean, a date or a category."""
+"""Values of a context: missing, a number, a boolean, a date or a category."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ import numpy as np
 MISSING_TEXTS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "<NA>", "NaT"})
 """Texts that stand for a missing value, unless the schema lists them as categories."""
 READABLE = "a number, a boolean, a text or a date"
-"""What a value may be, in words."""
+"""Values that a context may hold, for error messages."""
 
 _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _BOOLEANS = (bool, np.bool_)
-_PLAIN = (float, int, bool)
-"""Types of numbers that JSON knows."""
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
+_JSON_NUMBERS = (float, int, bool)
+_DATE = re.compile(r"(\d{4})([-/])(\d{2})\2(\d{2})(?=$|[T ])")
 _WHOLE_FLOAT = re.compile(r"(?:0|-?[1-9]\d*)\.0")
 _REMEDIES: tuple[tuple[tuple[type, ...], str], ...] = (
     ((bytes, bytearray), "decode it to a text"),
@@ -34,8 +33,15 @@ _REMEDIES: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 
 
+def unwrapped(value: Any) -> Any:
+    """Return the scalar in an array or tensor without dimensions, None for numpy's masked value."""
+    if isinstance(value, np.ndarray):
+        return value if value.ndim else None if np.ma.is_masked(value) else value[()]
+    return value.item() if hasattr(value, "detach") and value.ndim == 0 else value
+
+
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT, pandas' NA or one of `MISSING_TEXTS`."""
+    """Return whether a value is None, NaN, NaT, pandas' NA or one of `MISSING_TEXTS`."""
     if isinstance(value, str):
         return value.strip() in MISSING_TEXTS
     if isinstance(value, Decimal):
@@ -47,7 +53,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any, *, written: bool = False) -> str | None:
-    """Say which kind of column a value suggests, or "missing"; None for what no column can hold.
+    """Return the kind of column that a value suggests, or "missing"; None for what no column can hold.
 
     Where texts are ``written``, as in a CSV file, they may stand for numbers and booleans.
 
@@ -79,7 +85,7 @@ def number(value: Any) -> float | None:
     if isinstance(value, str):
         read = numbers([value])
         return None if read is None else read[0]
-    if type(value) not in _PLAIN and not (_is_number(value) or isinstance(value, _BOOLEANS)):
+    if type(value) not in _JSON_NUMBERS and not (_is_number(value) or isinstance(value, _BOOLEANS)):
         return None
     try:
         return float(value)
@@ -95,9 +101,9 @@ def numbers(texts: Collection[str]) -> list[float] | None:
         read = list(map(float, texts))
     except ValueError:
         return None
-    # Python reads more than people mean by a number: 1_000, and digits of other scripts.
-    together = "".join(texts)
-    return read if together.isascii() and "_" not in together else None
+    # Python also reads 1_000, and digits of other scripts.
+    joined = "".join(texts)
+    return read if joined.isascii() and "_" not in joined else None
 
 
 def truth(value: Any) -> float | None:
@@ -108,25 +114,24 @@ def truth(value: Any) -> float | None:
 
 
 def days(value: Any) -> float | None:
-    """Read a date, a datetime or its ISO text as days since 1970; None for anything else.
+    """Read a date, a datetime or its text as days since 1970; None for anything else.
 
     A moment without a time zone counts as UTC.
 
     Examples
     --------
-    >>> days("1970-01-02T12:00"), days(date(1970, 1, 3)), days(19_000)
-    (1.5, 2.0, None)
+    >>> days("1970-01-02T12:00"), days("1970/01/03"), days(date(1970, 1, 3)), days(19_000)
+    (1.5, 2.0, 2.0, None)
     """
     moment = _moment(value)
     if moment is None:
         return None
-    return (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(
-        days=1
-    )
+    since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return since / timedelta(days=1)
 
 
 def has_zone(value: Any) -> bool:
-    """Whether a moment says in which time zone it is."""
+    """Return whether a moment has a time zone."""
     moment = _moment(value)
     return moment is not None and moment.tzinfo is not None
 
@@ -156,29 +161,29 @@ def category(value: Any) -> str | None:
 
 
 def plain_value(value: Any) -> float | int | str | bool | None:
-    """Write a value as one that JSON knows, None where it is missing, dates as ISO text."""
+    """Write a value as a JSON value: None where it is missing, a date as ISO text."""
     if isinstance(value, str):
         return str(value)
     if is_missing(value) or isinstance(value, _BOOLEANS):
         return None if is_missing(value) else bool(value)
     read = number(value)
     if read is None:
-        date = _iso(value)
-        if date is None:
+        text = _iso(value)
+        if text is None:
             raise ValueError(f"must be {READABLE}, got {shown(value)}; {remedy(value)}")
-        return date
+        return text
     if not math.isfinite(read):
         raise ValueError(f"must be finite or missing, got {shown(value)}; clip or drop the value")
     return int(value) if isinstance(value, Integral) else read
 
 
 def remedy(value: Any) -> str:
-    """Say what to do about a value that no column can hold."""
+    """Return the remedy for a value that no column can hold."""
     return next(words for types, words in _REMEDIES if isinstance(value, types))
 
 
 def shown(value: Any) -> str:
-    """Show a value in an error message, with its type where it is an unusual one, and never at length."""
+    """Shorten a value for an error message, with its type where that is unusual."""
     try:
         text = reprlib.repr(value)
     except ValueError:  # as above
@@ -199,8 +204,10 @@ def _moment(value: Any) -> datetime | None:
         except OverflowError:  # numpy 2.5 and later
             return None
     if isinstance(value, str):
+        text = value.strip()
         try:
-            return datetime.fromisoformat(value.strip()) if _ISO_DATE.match(value.strip()) else None
+            found = _DATE.match(text)
+            return datetime.fromisoformat("-".join(found.group(1, 3, 4)) + text[10:]) if found else None
         except ValueError:
             return None
     if isinstance(value, datetime) and not is_missing(value):
@@ -210,7 +217,7 @@ def _moment(value: Any) -> datetime | None:
 
 
 def _iso(value: Any) -> str | None:
-    """ISO text of a date; a datetime at midnight without a zone is written as the date it equals."""
+    """Write a date as ISO text; a datetime at midnight without a zone is written as the date it equals."""
     moment = _moment(value)
     if moment is None:
         return None

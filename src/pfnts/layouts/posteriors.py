@@ -11,7 +11,7 @@ from pfnts.backbones.base import Backbone, Question
 from pfnts.events import ActionSet
 from pfnts.layouts.learner import Learner
 from pfnts.posterior import AnyPosterior, Estimator
-from pfnts.posterior.estimator import stand_in
+from pfnts.posterior.estimator import pooled
 
 Version: TypeAlias = tuple[str, int, int]
 """Layout, rows and restarts: while an arm's version stays the same, so does its posterior."""
@@ -65,6 +65,6 @@ def posteriors(
             reward_variance=one.reward_variance,
         )
         if one.version
-        else stand_in(learner.pooled_rewards(), q)
+        else pooled(learner.pooled_rewards(), q)
         for one, arm in zip(sequences, numbers[::q].tolist(), strict=True)
     ]

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pfnts.contexts import Column, Schema, Table, describing, read, read_file
+from pfnts.contexts import Schema, Table, describing, read, read_file
 from pfnts.contexts.cells import BadLogError as BadLogError
 from pfnts.contexts.cells import check_roles, numbers, texts, times
+from pfnts.contexts.screening import Rounds, left_out_words
 from pfnts.contexts.values import category
 from pfnts.ope.log import Codes, Log, Matrix, Vector, numbered
 
@@ -22,7 +23,7 @@ _SUM = 1e-6
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column of a table is what.
+    """Roles of a table's columns.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def read_log(path: str | os.PathLike[str], roles: Roles) -> Log:
     path
         The file; a CSV file has its column names in the first line, and an empty cell is a missing value.
     roles
-        Which column is what.
+        Roles of the columns.
     """
     try:
         table = read_file(path)
@@ -75,14 +76,14 @@ def read_log(path: str | os.PathLike[str], roles: Roles) -> Log:
 
 
 def log_from_columns(columns: Any, roles: Roles) -> Log:
-    """Make a log from columns in memory.
+    """Return the log of columns in memory.
 
     Parameters
     ----------
     columns
         Column names to values, texts or numbers, or a pandas, polars or Arrow table.
     roles
-        Which column is what.
+        Roles of the columns.
 
     Examples
     --------
@@ -106,13 +107,13 @@ def log_from_columns(columns: Any, roles: Roles) -> Log:
     if roles.time is not None:
         moments = times(table, roles.time)
         _check_sorted(table[roles.time], moments, clusters, roles)
-    features, contexts = _contexts(table, roles, actions, odds[0])
+    features, contexts = _contexts(table, roles, Rounds(actions, rewards, odds[0]))
     log = Log(contexts, features, arms, actions, rewards, *odds, clusters, moments, table=table)
     return log if moments is None else log.take(np.argsort(moments, kind="stable"))
 
 
 def _arms(labels: list[str], roles: Roles) -> tuple[str, ...]:
-    """Known actions: those with a propensity, or those that occur."""
+    """Return the actions: those with a propensity, or those that occur."""
     if isinstance(roles.propensity, str):
         arms = tuple(sorted(set(labels)))
         if len(arms) < 2:
@@ -130,7 +131,7 @@ def _arms(labels: list[str], roles: Roles) -> tuple[str, ...]:
 def _propensities(
     table: Table, roles: Roles, arms: tuple[str, ...], actions: Codes
 ) -> tuple[Vector, Matrix | None]:
-    """Probability (T,) of the action taken, and (T, K) of all where they are known."""
+    """Return the probability (T,) of the action taken, and (T, K) of all where they are known."""
     if isinstance(roles.propensity, str):
         taken, column = numbers(table, roles.propensity), roles.propensity
         _refuse(
@@ -183,33 +184,18 @@ def _check_sorted(moments: Any, times: Vector, clusters: Any, roles: Roles) -> N
         last[person] = i
 
 
-def _contexts(
-    table: Table, roles: Roles, actions: Codes, propensities: Vector
-) -> tuple[tuple[str, ...], Matrix]:
-    """Names and values (T, P) of the features."""
+def _contexts(table: Table, roles: Roles, rounds: Rounds) -> tuple[tuple[str, ...], Matrix]:
+    """Return names and values (T, P) of the features."""
     try:
         if roles.context is not None:
-            schema = Schema.infer(table.select(roles.context)).closed()
+            schema = Schema.infer(table.select(roles.context), warn=False).closed()
         else:
             free = [name for name in table.names if name not in roles.used]
-            known = [name for name in free if _is_propensity(table[name], actions, propensities)]
-            if not set(free) - set(known):
+            if not free:
                 raise ValueError("log must have at least one context column, every column has another role")
-            schema, left_out = describing(table, [name for name in free if name not in known], dates=False)
-            left_out |= dict.fromkeys(known, "a propensity")
+            schema, left_out = describing(table, free, dates=False, rounds=rounds)
             if left_out:
-                said = ", ".join(f"{name!r} ({why})" for name, why in left_out.items())
-                warnings.warn(f"left out of the contexts: {said}; name those to be kept", stacklevel=4)
+                warnings.warn(left_out_words(left_out, "name those to be kept"), stacklevel=4)
         return schema.features, schema.encode(table.select(column.name for column in schema.columns))
     except ValueError as error:
         raise BadLogError(str(error)) from error
-
-
-def _is_propensity(values: Any, actions: Codes, propensities: Vector) -> bool:
-    """Whether a column is, wherever some action was taken, the probability of that action."""
-    try:
-        floats = Column("", "numeric").encode(values)[:, 0]
-    except ValueError:
-        return False
-    alike = np.isclose(floats, propensities, rtol=1e-6) & (propensities < 1)
-    return any(alike[actions == k].all() for k in set(actions.tolist()))

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from pfnts.contexts import plain
 from pfnts.contexts.values import shown
@@ -83,20 +82,6 @@ def check_count(name: str, value: int) -> int:
 def unboxed(label: Any) -> Any:
     """Return a label as Python has it, also where numpy has boxed it."""
     return label.item() if isinstance(label, np.generic) else label
-
-
-def check_eligible(eligible: ArrayLike | None, arms: Sequence[Label], n: int) -> NDArray[np.bool_]:
-    """Return a mask over the arms, broadcast to n rows, (n, K), or raise an error."""
-    if eligible is None:
-        return np.ones((n, len(arms)), dtype=np.bool_)
-    mask = np.asarray(eligible)
-    if mask.dtype != np.bool_ or mask.shape not in ((len(arms),), (n, len(arms))):
-        raise ValueError(
-            f"eligible must be a boolean mask over the {len(arms)} arms {list(arms)}, got {eligible!r}"
-        )
-    if not mask.any(axis=-1).all():
-        raise ValueError(f"eligible must leave at least one arm to choose, got {eligible!r}")
-    return np.broadcast_to(mask, (n, len(arms)))
 
 
 def check_reward(value: Any, rewards: Rewards = REWARDS) -> float:

@@ -1,4 +1,4 @@
-"""Somebody else's log as events: rows of a table, a file or an `ope.Log`, each checked."""
+"""Logs of other systems as events: rows of a table, a file or an `ope.Log`, each checked."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pfnts.contexts import Schema, Table, describing, read, read_file
 from pfnts.contexts.cells import BadLogError, check_roles, numbers, texts, times
 from pfnts.contexts.schema import Rows
+from pfnts.contexts.screening import Rounds, left_out_words
 from pfnts.events import History, Label, Observed
 from pfnts.events.event import Encoded
 from pfnts.policies.arguments import check_reward
@@ -23,7 +24,7 @@ from pfnts.policies.rewards import Rewards
 
 @runtime_checkable
 class LoggedRounds(Protocol):
-    """What is read of an `ope.Log`: floats, and actions by their place among the labels."""
+    """The part of an `ope.Log` that is read: floats, and actions by their index among the labels."""
 
     contexts: NDArray[np.float64]
     """(T, P)"""
@@ -38,7 +39,7 @@ class LoggedRounds(Protocol):
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column of a table is what; see `Policy.learn`."""
+    """Roles of a table's columns; see `Policy.learn`."""
 
     action: str | None
     reward: str | None
@@ -63,20 +64,20 @@ def imported_rows(
     label: Callable[[Any], Label],
     rewards: Rewards,
 ) -> list[Observed]:
-    """Make events of the rows of a log; nothing changes.
+    """Return the events of a log's rows; nothing changes.
 
     Parameters
     ----------
     log
         An `ope.Log`, a table, or the path of a file.
     columns
-        Which column is what, for tables and files.
+        Roles of the columns, for tables and files.
     history
-        Arms and schema so far.
+        Arms and schema.
     label
         Checks an arm's label.
     rewards
-        What rewards may be.
+        Limits of rewards.
     """
     order = None
     if isinstance(log, LoggedRounds):
@@ -89,9 +90,10 @@ def imported_rows(
         order = None if columns.time is None else np.argsort(times(table, columns.time), kind="stable")
     labels = [label(action) for action in _labels(actions, history)]
     values = [_checked(i, value, rewards) for i, value in enumerate(paid.tolist())]
-    rows = Rows.of(contexts, history.schema)
+    schema = history.schema or Schema.infer(contexts, warn=False)  # ids that are here were named
+    rows = Rows.of(contexts, schema)
     if order is not None:  # after all rows were checked in the order in which their owner counts them
-        rows = Rows.of(contexts.take(order), history.schema)
+        rows = Rows.of(contexts.take(order), schema)
         labels, values = [labels[i] for i in order], [values[i] for i in order]
     return [
         Observed(rows.contexts[i], arm, value, imported=True, encoded=Encoded(rows.X[i], rows.schema))
@@ -100,7 +102,7 @@ def imported_rows(
 
 
 def _logged(log: LoggedRounds, schema: Schema | None) -> tuple[Table, list[Any], NDArray[np.float64]]:
-    """Contexts of an `ope.Log`, by name where the policy knows names, otherwise by position."""
+    """Return contexts of an `ope.Log`, by name where the schema has names, otherwise by position."""
     contexts = read(log.contexts)
     if schema is not None and not schema.positional:
         contexts = Table.of(dict(zip(log.features, contexts.columns, strict=True)))
@@ -130,30 +132,32 @@ def _tabled(
     if isinstance(columns.context, str):
         raise ValueError(f"context must be a list of column names, got the text {columns.context!r}")
     check_roles(table, columns.used, columns.context or ())
-    texts(table, columns.action)  # complains about empty cells
-    return (
-        table.select(columns.context or _describing(table, columns, schema)),
-        list(table[columns.action]),
-        numbers(table, columns.reward),
-    )
+    actions, rewards = texts(table, columns.action), numbers(table, columns.reward)
+    names = columns.context or _describing(table, columns, schema, actions, rewards)
+    return table.select(names), list(table[columns.action]), rewards
 
 
-def _describing(table: Table, columns: Columns, schema: Schema | None) -> list[str]:
-    """Columns that describe a row: the schema's, or all that are not something else."""
+def _describing(
+    table: Table, columns: Columns, schema: Schema | None, actions: list[str], rewards: NDArray[np.float64]
+) -> list[str]:
+    """Return the columns that describe a row: the schema's, or all that nothing speaks against."""
     if schema is not None:
         return [column.name for column in schema.columns if column.name in table]
     free = [name for name in table.names if name not in columns.used]
     if not free:
         raise BadLogError("log must have at least one context column, every column has another role")
-    kept, left_out = describing(table, free, dates=False)
+    known = None
+    if isinstance(columns.propensity, str):
+        known = numbers(table, columns.propensity)
+    rounds = Rounds(np.unique(actions, return_inverse=True)[1], rewards, known)
+    kept, left_out = describing(table, free, dates=False, rounds=rounds)
     if left_out:
-        said = ", ".join(f"{name!r} ({why})" for name, why in left_out.items())
-        warnings.warn(f"left out of the contexts: {said}; name those to be kept by context=", stacklevel=5)
+        warnings.warn(left_out_words(left_out, "name those to be kept by context=[...]"), stacklevel=5)
     return [column.name for column in kept.columns]
 
 
 def _labels(actions: Sequence[Any], history: History) -> list[Any]:
-    """Labels of arms that are there now; in a file, 7 may be written for the label "7" or the other way."""
+    """Return the labels of actions; in a file, 7 may be written for the label "7" or the other way."""
     live = [history.labels[number] for number in history.live]
     exact: dict[Any, Label] = {label: label for label in live}
     by_text: dict[str, Label] = {str(label): label for label in live}

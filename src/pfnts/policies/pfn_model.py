@@ -183,8 +183,7 @@ class PFNModel(Model):
         return self._scores[1]
 
     def _joined(self, columns: list[AnyPosterior]) -> AnyPosterior:
-        coupled = self._estimator.coupled and self._learner.answering.layout.shared
-        return join(columns, coupled=coupled, own=self._estimator.own_directions)
+        return join(columns)
 
     def _computed_ahead(
         self, announced: PrefetchCache[AnyPosterior], X: Matrix, arms: ActionSet

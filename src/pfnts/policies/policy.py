@@ -38,7 +38,6 @@ from pfnts.policies import file, play
 from pfnts.policies.arguments import (
     Arms,
     check_arms,
-    check_eligible,
     check_features,
     check_label,
     check_reward,
@@ -59,6 +58,7 @@ from pfnts.policies.rules import Rule
 from pfnts.policies.settings import check_kind, restored_settings, warn_of_other_weights
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import AnyPosterior
+from pfnts.posterior.best_arm import check_eligible
 
 Outcome = Literal["learned", "duplicate", "corrected"]
 _LOGGER = logging.getLogger("pfnts")
@@ -274,7 +274,7 @@ class Policy:
                 self._log.append(events)
                 return found
             # The budget allows other arms after each decision.
-            masks, before = check_eligible(eligible, self.arms, len(rows.X)), len(self._log)
+            masks, before = check_eligible(eligible, (len(rows.X), self.n_arms)), len(self._log)
             found = []
             try:
                 for i in range(len(rows.X)):
@@ -298,7 +298,7 @@ class Policy:
     ) -> tuple[list[Decision], list[Decided]]:
         """Choose at each row; nothing but the generator changes."""
         begun, history, arms = time.perf_counter(), self.history, self._actions(candidates)
-        masks = check_eligible(eligible, arms.labels, len(rows.X))
+        masks = check_eligible(eligible, (len(rows.X), len(arms)))
         model = self._current.at(history, rows.X.shape[1], arms.features.shape[1])
         uniforms = rng.random((len(rows.X), self._proposer.n_uniforms(arms)))
         if not len(rows.X):
@@ -344,7 +344,7 @@ class Policy:
         with self._lock, self._drawing(rng) as drawing:
             history, arms = self.history, self._actions(None)
             rows = Rows.of(contexts, history.schema)
-            masks = check_eligible(eligible, arms.labels, len(rows.X))
+            masks = check_eligible(eligible, (len(rows.X), len(arms)))
             model = self._current.at(history, rows.X.shape[1])
             done = play.rounds(
                 self._proposer, model, history, rows, arms, masks, rewards, rng=drawing, only=only

@@ -157,7 +157,8 @@ def thompson(
     eligible
         Arms that may be taken, (q, K).
     uniforms
-        (q, K + 1) numbers, one for each arm, and the last of each row to break ties.
+        (q, n) numbers: as many as a draw of the posterior needs (one for each entry, one more for a mixture),
+        and the last of each row to break ties.
     exploration
         Factor on the standard deviations of the draw; 0 takes the largest mean.
     costs

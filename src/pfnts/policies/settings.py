@@ -39,8 +39,8 @@ def restored_settings(
     """Return the arguments that a file and the caller ask for, and the fingerprint of the weights saved."""
     settings = gathered(maker, {**gathered(maker, saved), **replaced})
     weights = settings.pop("fingerprint", None)
-    for name in ("encoding", "backbone", "estimator"):
-        if name in settings and settings[name] is None:
+    for name in {"encoding", "backbone", "estimator"} & set(inspect.signature(maker).parameters):
+        if settings[name] is None:
             raise ValueError(f"{name} must be passed to load: the policy was saved with one of your own")
     return settings, weights
 

@@ -1,38 +1,34 @@
-"""A posterior of mean rewards that lie in a known range, and may be large in it where nobody has looked."""
+"""Posteriors of mean rewards in a known range, which may be large in it where an arm was not tried."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.posterior.base import Array, check_level
-from pfnts.posterior.best_arm import check_eligible
+from pfnts.posterior.base import Array, check_level, quantile, summary
+from pfnts.posterior.best_arm import check_eligible, legendre
+from pfnts.posterior.truncated import Part, Tail, TruncatedNormal
 
-_KNOTS = np.array([-8.0, -5.0, -2.5, 0.0, 2.5, 5.0, 8.0])
-_STEPS = np.arange(9) / 8
-_NODES, _WEIGHTS = (part / 2 for part in np.polynomial.legendre.leggauss(8))
+_NODES, _WEIGHTS = legendre(8)
 _LEAST_SCALE = 1e-9
 """Smallest standard deviation as a share of the range: a density needs one."""
 _OUTLIER_SCALE = 0.02
 """Standard deviation of a mean around an outlier that stands for it, as a share of the range."""
 _CHUNK = 1 << 19
-_HALVINGS = 60
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BoundedPosterior:
-    """Mean rewards between two bounds: what a model says, or something that it does not know.
+    """Independent mean rewards between two bounds: the model's posterior, or something that it does not know.
 
-    A mixture: with probability ``outlier_weight`` a mean is near ``outlier``, a reward that the model does
-    not explain. Otherwise it is as likely as not what the model says, normal around ``location``, or
-    something unexplored: more than d above ``location`` with probability ``tail`` / d, up to the bound.
-    Draws of arms are independent.
+    Each mean is a mixture. With probability ``outlier_weight`` it is near ``outlier``, a reward that the
+    model does not explain. Otherwise it has even odds to follow the model, normal around ``location``, or to
+    be unexplored: more than d above ``location`` with probability ``tail`` / d, up to the bound.
 
     Examples
     --------
@@ -50,16 +46,15 @@ class BoundedPosterior:
     low: Array
     """Least mean reward that is possible; broadcast to ``location``."""
     high: Array
-    """Largest, likewise."""
+    """Largest mean reward that is possible; broadcast to ``location``."""
     size: NDArray[np.int64]
     """Number of observations behind each entry."""
     tail: Array = 0.0  # type: ignore[assignment]
-    """How far above ``location`` something unknown begins, (..., K); 0 where all is known."""
+    """Least distance above ``location`` of an unexplored mean, (..., K); 0 where nothing is unexplored."""
     outlier: Array = 0.0  # type: ignore[assignment]
     """Reward that may stand for the mean, (..., K)."""
     outlier_weight: Array = 0.0  # type: ignore[assignment]
     """Probability that it does, (..., K)."""
-    coupled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         shape = np.shape(self.location)
@@ -88,18 +83,27 @@ class BoundedPosterior:
     @property
     def mean(self) -> Array:
         """Expected mean reward, (..., K)."""
-        return self._expected(lambda part: part.mean)
+        return self._expected(lambda part: part.moments()[0])
 
     @property
     def variance(self) -> Array:
         """Variance of the mean reward, (..., K)."""
         centre = self.mean
-        return self._expected(lambda part: part.variance + (part.mean - centre) ** 2)
+
+        def around_centre(part: Part) -> Array:
+            mean, variance = part.moments()
+            return variance + (mean - centre) ** 2
+
+        return self._expected(around_centre)
+
+    def cdf(self, values: ArrayLike) -> Array:
+        """Return the probability that each mean reward is at most ``values``."""
+        return self._expected(lambda part: part.cdf(np.asarray(values)))
 
     def draw(self, uniforms: Array) -> Array:
-        """Draw the mean rewards at each context from ``uniforms`` (..., n) in [0, 1): the first K of them."""
+        """Draw the mean rewards at each context from the first K of ``uniforms`` (..., n) in [0, 1)."""
         uniforms = uniforms[..., : self.location.shape[-1]]
-        # One uniform number says which part it is, and what is left of it how large.
+        # One uniform number picks the part; rescaled to [0, 1), it is the level of a quantile of that part.
         drawn = np.zeros(self.location.shape)
         begin = np.zeros(self.location.shape)
         for share, part in self._parts:
@@ -110,13 +114,14 @@ class BoundedPosterior:
         return np.asarray(drawn)
 
     def sample(self, rng: Generator) -> Array:
-        """Draw every entry by itself."""
+        """Draw every entry independently."""
         return self.draw(rng.random(self.location.shape))
 
     def interval(self, level: float) -> tuple[Array, Array]:
         """Return the ends of the central interval of probability ``level``."""
         tail = (1 - check_level(level)) / 2
-        return self._quantile(tail), self._quantile(1 - tail)
+        low, high = self.low, self.high
+        return quantile(self.cdf, tail, low, high), quantile(self.cdf, 1 - tail, low, high)
 
     def best_arm_probabilities(self, eligible: ArrayLike | None = None) -> Array:
         """Return the probability that each entry of the last axis is the largest of its row.
@@ -136,7 +141,7 @@ class BoundedPosterior:
     def scaled(self, factor: float) -> BoundedPosterior:
         """Return the posterior with the model's standard deviations multiplied by ``factor``.
 
-        What the model does not know stays as likely as it was; with a factor of 0 it is left out.
+        The probability of the unknown does not change, except that a factor of 0 leaves it out.
         """
         if not factor >= 0:
             raise ValueError(f"factor must not be negative, got {factor}")
@@ -160,154 +165,44 @@ class BoundedPosterior:
         index = index if isinstance(index, tuple) else (index,)
         return self._each(lambda array: array[*index, :])
 
+    def __repr__(self) -> str:
+        return summary(self)
+
     def _each(self, change: Callable[[Any], Any]) -> BoundedPosterior:
         names = ("location", "scale", "low", "high", "size", "tail", "outlier", "outlier_weight")
         return replace(self, **{name: change(getattr(self, name)) for name in names})
 
     @property
-    def _parts(self) -> tuple[tuple[Array, _Normal | _Tail], ...]:
-        """What a mean may be, and how likely."""
-        outlier = _Normal(self.outlier, _OUTLIER_SCALE * (self.high - self.low), self.low, self.high)
+    def _parts(self) -> tuple[tuple[Array, Part], ...]:
+        """The parts of the mixture, with their probabilities."""
+        outlier = TruncatedNormal(self.outlier, _OUTLIER_SCALE * (self.high - self.low), self.low, self.high)
         unknown = np.where(self.tail > 0, 0.5, 0.0)
         return (
             (self.outlier_weight, outlier),
-            ((1 - self.outlier_weight) * unknown, _Tail(self.location, self.tail, self.high)),
+            ((1 - self.outlier_weight) * unknown, Tail(self.location, self.tail, self.high)),
             (
                 (1 - self.outlier_weight) * (1 - unknown),
-                _Normal(self.location, self.scale, self.low, self.high),
+                TruncatedNormal(self.location, self.scale, self.low, self.high),
             ),
         )
 
-    def _expected(self, value: Callable[[_Normal | _Tail], Array]) -> Array:
+    def _expected(self, value: Callable[[Part], Array]) -> Array:
         return np.asarray(sum(share * value(part) for share, part in self._parts))
-
-    def _quantile(self, level: float) -> Array:
-        low, high = self.low, self.high
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            beyond = self._expected(lambda part, u=middle: part.below(u)) > level  # type: ignore[misc]
-            low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
-        return np.asarray((low + high) / 2)
-
-
-@dataclass(frozen=True)
-class _Normal:
-    """Normal distributions cut off at two bounds that hold their locations."""
-
-    location: Array
-    scale: Array
-    low: Array
-    high: Array
-
-    @property
-    def _ends(self) -> tuple[Array, Array]:
-        return (self.low - self.location) / self.scale, (self.high - self.location) / self.scale
-
-    @property
-    def _mass(self) -> Array:
-        begin, end = self._ends
-        return np.asarray(scipy.special.ndtr(end) - scipy.special.ndtr(begin))
-
-    @property
-    def mean(self) -> Array:
-        begin, end = self._ends
-        return np.asarray(self.location + self.scale * (_density(begin) - _density(end)) / self._mass)
-
-    @property
-    def variance(self) -> Array:
-        begin, end = self._ends
-        slope = (begin * _density(begin) - end * _density(end)) / self._mass
-        shift = (_density(begin) - _density(end)) / self._mass
-        return np.asarray(self.scale**2 * np.maximum(1 + slope - shift**2, 0.0))
-
-    @property
-    def knots(self) -> Array:
-        return np.asarray(self.location[..., None] + self.scale[..., None] * _KNOTS)
-
-    def below(self, u: Array) -> Array:
-        begin, end = self._ends
-        z = np.clip((u - self.location) / self.scale, begin, end)
-        return np.asarray((scipy.special.ndtr(z) - scipy.special.ndtr(begin)) / self._mass)
-
-    def density(self, u: Array) -> Array:
-        inside = (u >= self.low) & (u <= self.high)
-        return np.where(inside, _density((u - self.location) / self.scale) / (self.scale * self._mass), 0.0)
-
-    def quantile(self, level: Array) -> Array:
-        begin, _ = self._ends
-        found = self.location + self.scale * scipy.special.ndtri(
-            scipy.special.ndtr(begin) + level * self._mass
-        )
-        return np.asarray(np.clip(found, self.low, self.high))
-
-
-@dataclass(frozen=True)
-class _Tail:
-    """More than d above ``location`` with a probability in proportion to 1 / d, from ``begin`` to a bound."""
-
-    location: Array
-    begin: Array
-    high: Array
-
-    @property
-    def _length(self) -> Array:
-        # Where it is 0 nothing of this is used; any length will do.
-        return np.where(self.begin > 0, self.high - self.location, 1.0)
-
-    @property
-    def _share(self) -> Array:
-        return np.where(self.begin > 0, self.begin, 0.5) / self._length
-
-    @property
-    def mean(self) -> Array:
-        share = self._share
-        return np.asarray(self.location + self._length * share * -np.log(share) / (1 - share))
-
-    @property
-    def variance(self) -> Array:
-        return np.asarray(self._length**2 * self._share - (self.mean - self.location) ** 2)
-
-    @property
-    def knots(self) -> Array:
-        return np.asarray(
-            self.location[..., None] + self._length[..., None] * self._share[..., None] ** _STEPS
-        )
-
-    def below(self, u: Array) -> Array:
-        share = self._share
-        height = np.clip((u - self.location) / self._length, share, 1.0)
-        return np.asarray((1 - share / height) / (1 - share))
-
-    def density(self, u: Array) -> Array:
-        share, height = self._share, (u - self.location) / self._length
-        inside = (height >= share) & (height <= 1)
-        return np.where(
-            inside, share / np.where(inside, height, 1.0) ** 2 / ((1 - share) * self._length), 0.0
-        )
-
-    def quantile(self, level: Array) -> Array:
-        share = self._share
-        return np.asarray(self.location + self._length * share / (1 - level * (1 - share)))
-
-
-def _density(z: Array) -> Array:
-    """Of a standard normal number; what is nearly 0 is not made smaller."""
-    return np.asarray(np.exp(-np.minimum(z * z, 1400.0) / 2) / np.sqrt(2 * np.pi))
 
 
 def _largest(posterior: BoundedPosterior, eligible: NDArray[np.bool_]) -> Array:
     """Probability (N, K) that each arm's mean is the largest: the integral of f_k prod_{j != k} F_j."""
     n = len(eligible)
-    knots = [part.knots.reshape(n, -1) for _, part in posterior._parts]
+    knots = [part.knots().reshape(n, -1) for _, part in posterior._parts]
     low, high = posterior.low, posterior.high
     cuts = np.concatenate([*knots, low, high], axis=1)
     cuts = np.sort(np.clip(cuts, low.min(axis=1, keepdims=True), high.max(axis=1, keepdims=True)), axis=1)
     lengths = np.diff(cuts, axis=1)[..., None]
-    # (N, nodes of all pieces, 1): where to look, and how much that counts.
-    u = ((cuts[:, :-1] + cuts[:, 1:])[..., None] / 2 + lengths * _NODES).reshape(n, -1, 1)
+    # Nodes (N, nodes of all pieces, 1) and their weights.
+    u = (cuts[:, :-1, None] + lengths * _NODES).reshape(n, -1, 1)
     weights = (lengths * _WEIGHTS).reshape(n, -1)
     at = posterior._each(lambda array: array[:, None, :])
-    below = np.where(eligible[:, None, :], at._expected(lambda part: part.below(u)), 1.0)
+    below = np.where(eligible[:, None, :], at.cdf(u), 1.0)
     density = np.where(eligible[:, None, :], at._expected(lambda part: part.density(u)), 0.0)
     first = np.ones((*below.shape[:2], 1))
     before = np.cumprod(np.concatenate([first, below[..., :-1]], axis=-1), axis=-1)

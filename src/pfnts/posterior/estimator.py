@@ -1,37 +1,36 @@
-"""What an estimator of posteriors asks of a prediction model, and what it makes of the answer."""
+"""Estimators: from predictions to posteriors of mean rewards."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import scipy
 
-from pfnts.posterior.base import Array, GaussianPosterior, StudentPosterior, stack
+from pfnts.posterior.base import Array, GaussianPosterior, stack
 from pfnts.posterior.bounded import BoundedPosterior
+from pfnts.posterior.mixture import MixturePosterior
 from pfnts.posterior.rewards import RewardDistribution, stack_rewards
 
-AnyPosterior: TypeAlias = GaussianPosterior | StudentPosterior | RewardDistribution | BoundedPosterior
+AnyPosterior: TypeAlias = GaussianPosterior | RewardDistribution | BoundedPosterior | MixturePosterior
 
 _LEVELS = tuple((np.arange(200) + 0.5) / 200)
-# Degrees of freedom at which a Student is a Gaussian for every purpose: a stand-in among Student columns.
-_NEARLY_GAUSSIAN = 1000.0
 
 
 @dataclass(frozen=True)
 class Asks:
-    """What an estimator wants to know after a history of n rows."""
+    """The predictions that an estimator needs after a history of n rows."""
 
     sizes: tuple[int, ...]
-    """Prefix sizes whose predictive means are wanted, ascending; the last is n."""
+    """Sizes of the prefixes whose predictive means it needs, ascending; the last is n."""
     levels: tuple[float, ...] = ()
-    """Levels of the predictive quantiles that are wanted after all n rows."""
+    """Levels of the predictive quantiles that it needs after all n rows."""
 
 
 class Answer(Protocol):
-    """What a prediction model says; `pfnts.backbones.Prediction` is one."""
+    """Predictions at q queries; `pfnts.backbones.Prediction` is one."""
 
     @property
     def means(self) -> Array:
@@ -45,23 +44,19 @@ class Answer(Protocol):
 
     @property
     def mean_sd(self) -> Array | None:
-        """(q,) posterior standard deviation of the mean reward after the last, if the model knows it."""
+        """(q,) posterior standard deviation of the mean reward after the last, if the model predicts it."""
         ...
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Turns what a prediction model says about queries into a posterior of the mean rewards there."""
+    """Makes a posterior of the mean rewards at queries from the predictions there."""
 
     needs_mean_sd: ClassVar[bool]
-    """Whether only a model that knows the standard deviation of the mean will do."""
-    coupled: bool
-    """Whether arms that share a sequence share the draws of its blocks."""
-    own_directions: ClassVar[int]
-    """How many of the last directions belong to an arm alone, whatever arms share."""
+    """True if it needs a model that predicts the standard deviation of the mean."""
 
     def asks(self, n: int) -> Asks:
-        """Say what to ask after n >= 3 rows."""
+        """Return the predictions that it needs after n >= 3 rows."""
         ...
 
     def posterior(self, answer: Answer, *, size: int, own: int, reward_variance: float) -> AnyPosterior:
@@ -112,8 +107,6 @@ class NetworkPosterior:
     """
 
     needs_mean_sd: ClassVar[bool] = True
-    coupled: ClassVar[bool] = False
-    own_directions: ClassVar[int] = 0
 
     def asks(self, n: int) -> Asks:
         """Ask for the mean after all n rows."""
@@ -132,9 +125,9 @@ class NetworkPosterior:
 
 @dataclass(frozen=True, kw_only=True)
 class Predictive:
-    """The predictive distribution of a reward in the place of a posterior: the paper's PFN-PS.
+    """The predictive distribution of a reward instead of a posterior: the paper's PFN-PS.
 
-    It is no posterior of the mean: it stays as wide as the noise, and explores for ever.
+    It is no posterior of the mean: it stays as wide as the noise, so that exploration never ends.
 
     Examples
     --------
@@ -143,8 +136,6 @@ class Predictive:
     """
 
     needs_mean_sd: ClassVar[bool] = False
-    coupled: ClassVar[bool] = False
-    own_directions: ClassVar[int] = 0
 
     def asks(self, n: int) -> Asks:
         """Ask for the predictive distribution after all n rows."""
@@ -162,41 +153,22 @@ class Predictive:
         return RewardDistribution(answer.quantiles, np.full(answer.quantiles.shape[1], size))
 
 
-def stand_in(rewards: Array, q: int) -> GaussianPosterior:
-    """What is said of an arm without a posterior of its own: its mean is like a reward (n,) of any arm."""
-    scale = np.full(q, np.std(rewards))
-    return GaussianPosterior(
-        mean=np.full(q, np.mean(rewards)), variance=scale**2, size=1, directions=scale[None]
-    )
+def pooled(rewards: Array, q: int) -> GaussianPosterior:
+    """Return the posterior (q,) of an arm with too few rows: its mean is like a reward (n,) of any arm."""
+    return GaussianPosterior(mean=np.full(q, np.mean(rewards)), variance=np.full(q, np.var(rewards)), size=1)
 
 
-def join(columns: Sequence[AnyPosterior], *, coupled: bool, own: int) -> AnyPosterior:
-    """Join posteriors (q,), one per arm, into (q, K); the last ``own`` directions stay each arm's own."""
+def join(columns: Sequence[AnyPosterior]) -> AnyPosterior:
+    """Join posteriors (q,), one per arm, into (q, K); all become rewards where one of them is."""
     for column in columns:
         if isinstance(column, RewardDistribution):
             return stack_rewards([_rewards(other, len(column.points)) for other in columns])
-    if len({type(column) for column in columns}) > 1:
-        columns = [
-            column.student(_NEARLY_GAUSSIAN) if isinstance(column, GaussianPosterior) else column
-            for column in columns
-        ]
-    joined: GaussianPosterior = stack(columns, coupled=coupled)  # type: ignore[type-var, assignment]
-    if coupled and own and joined.directions is not None:
-        return replace(joined, directions=_unshared(joined.directions, own))
-    return joined
+    return stack(columns)  # type: ignore[arg-type]
 
 
 def _rewards(column: AnyPosterior, count: int) -> RewardDistribution:
-    """Give equally likely rewards, also for a stand-in."""
+    """Return equally likely rewards of an arm, also where its posterior is that of `pooled`."""
     if isinstance(column, RewardDistribution):
         return column
     normal = scipy.special.ndtri((np.arange(count) + 0.5) / count)
     return RewardDistribution(column.mean + normal[:, None] * np.sqrt(column.variance), column.size)
-
-
-def _unshared(directions: Array, own: int) -> Array:
-    """Spread the last ``own`` directions (J, q, K) so that each arm's part has draws to itself."""
-    shared, rest = directions[:-own], directions[-own:]
-    arms = directions.shape[-1]
-    spread = rest[:, None] * np.eye(arms)[None, :, None, :]
-    return np.concatenate([shared, spread.reshape(own * arms, *directions.shape[1:])])

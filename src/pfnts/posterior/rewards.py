@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.posterior.base import Array, check_level
-from pfnts.posterior.best_arm import check_eligible
+from pfnts.posterior.base import Array, check_level, summary
+from pfnts.posterior.best_arm import check_eligible, legendre
 
 _MOST_NODES = 16
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RewardDistribution:
     """Equally likely rewards of each arm at each context; draws of arms are independent.
 
@@ -31,7 +31,6 @@ class RewardDistribution:
     """(M, ..., K): M equally likely rewards."""
     size: NDArray[np.int64]
     """Number of observations behind each entry."""
-    coupled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         points = np.asarray(self.points, dtype=np.float64)
@@ -41,20 +40,17 @@ class RewardDistribution:
     @property
     def mean(self) -> Array:
         """Expected reward, (..., K)."""
-        mean: Array = self.points.mean(axis=0)
-        return mean
+        return np.asarray(self.points.mean(axis=0))
 
     @property
     def variance(self) -> Array:
         """Variance of a reward, (..., K)."""
-        variance: Array = self.points.var(axis=0)
-        return variance
+        return np.asarray(self.points.var(axis=0))
 
     def draw(self, uniforms: Array) -> Array:
-        """Draw a reward of every arm from the first K of ``uniforms`` (..., n), each context by itself."""
+        """Draw a reward of every arm at each context from the first K of ``uniforms`` (..., n)."""
         picked = (uniforms[..., : self.points.shape[-1]] * len(self.points)).astype(np.int64)
-        drawn: Array = np.take_along_axis(self.points, picked[None], axis=0)[0]
-        return drawn
+        return np.asarray(np.take_along_axis(self.points, picked[None], axis=0)[0])
 
     def sample(self, rng: Generator) -> Array:
         """Draw a reward of every arm."""
@@ -93,6 +89,9 @@ class RewardDistribution:
         index = index if isinstance(index, tuple) else (index,)
         return RewardDistribution(self.points[:, *index, :], self.size[*index, :])
 
+    def __repr__(self) -> str:
+        return summary(self)
+
 
 def stack_rewards(columns: Sequence[RewardDistribution]) -> RewardDistribution:
     """Join one distribution per arm, (q,) each, into (q, K)."""
@@ -111,8 +110,7 @@ def largest_draw(points: Array, eligible: NDArray[np.bool_]) -> Array:
     arms = np.flatnonzero(eligible)
     ordered = np.sort(points[:, arms], axis=0)
     size = len(ordered)
-    nodes, weights = np.polynomial.legendre.leggauss(min((len(arms) + 1) // 2, _MOST_NODES))
-    z, w = (nodes + 1) / 2, weights / 2
+    z, weights = legendre(min((len(arms) + 1) // 2, _MOST_NODES))
     result = np.zeros(len(eligible))
     for i, arm in enumerate(arms):
         wins = np.ones((len(z), size))
@@ -121,6 +119,5 @@ def largest_draw(points: Array, eligible: NDArray[np.bool_]) -> Array:
                 below = np.searchsorted(ordered[:, j], ordered[:, i], side="left") / size
                 equal = np.searchsorted(ordered[:, j], ordered[:, i], side="right") / size - below
                 wins *= below + z[:, None] * equal
-        result[arm] = w @ wins.mean(axis=1)
-    normalised: Array = result / result.sum()
-    return normalised
+        result[arm] = weights @ wins.mean(axis=1)
+    return np.asarray(result / result.sum())

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pfnts.posterior.base import Array, GaussianPosterior, StudentPosterior
+from pfnts.posterior.base import Array, GaussianPosterior
 from pfnts.posterior.estimator import Answer, Asks, least_variance
 
 # Midpoints of equally likely slices, so that the plain variance of the quantiles is that of the prediction.
@@ -32,8 +32,6 @@ class SubCLT:
     weights
         "equal" averages the blocks alike (the paper); "root" in proportion to sqrt(t_j), because the first
         blocks are far from the asymptotic regime.
-    coupled
-        Whether arms that share a sequence share the draws of its blocks.
 
     Examples
     --------
@@ -44,10 +42,8 @@ class SubCLT:
 
     base: float = 2.0
     weights: Literal["equal", "root"] = "equal"
-    coupled: bool = False
 
     needs_mean_sd: ClassVar[bool] = False
-    own_directions: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         prefix_grid(3, self.base)
@@ -82,14 +78,7 @@ class SubCLT:
             )
         steps = np.diff(means[: len(grid)], axis=0)
         factors = self.averaging(grid) * harmonic_weights(grid) / n
-        directions = np.sqrt(factors).reshape(-1, *[1] * (steps.ndim - 1)) * steps
-        return GaussianPosterior(
-            mean=means[-1],
-            variance=(directions**2).sum(axis=0),
-            size=n,
-            directions=directions,
-            coupled=True,
-        )
+        return GaussianPosterior(mean=means[-1], variance=np.tensordot(factors, steps**2, axes=1), size=n)
 
     def averaging(self, grid: Sequence[int]) -> Array:
         """Return the weights a_j of the blocks of ``grid``, which add up to one."""
@@ -120,45 +109,33 @@ class ShrunkSubCLT:
         Prior degrees of freedom; 0 trusts the blocks alone.
     floor
         Smallest V as a fraction of the variance of all rewards; 0 for none.
-    tails
-        "gaussian" draws, or "student" with the blocks' and the prior degrees of freedom together.
     base
         Growth factor of the prefix grid.
-    coupled
-        Whether arms that share a sequence share the draws of its blocks.
 
     Examples
     --------
-    >>> ShrunkSubCLT(prior_dof=2.0).tails
-    'gaussian'
+    >>> ShrunkSubCLT(prior_dof=2.0).asks(8).sizes
+    (2, 4, 8)
     """
 
     prior_dof: float = 30.0
     floor: float = 0.01
-    tails: Literal["gaussian", "student"] = "gaussian"
     base: float = 2.0
-    coupled: bool = False
 
     needs_mean_sd: ClassVar[bool] = False
-    own_directions: ClassVar[int] = 1
-    """The prior's share of the variance is an arm's own, also where arms share their blocks."""
 
     def __post_init__(self) -> None:
         for name in ("prior_dof", "floor"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} must be finite and not negative, got {value}")
-        if self.tails not in ("gaussian", "student"):
-            raise ValueError(f'tails must be "gaussian" or "student", got {self.tails!r}')
         SubCLT(base=self.base)
 
     def asks(self, n: int) -> Asks:
         """Ask as SubCLT does, and for the predictive distribution after all n rows."""
         return replace(SubCLT(base=self.base).asks(n), levels=_LEVELS)
 
-    def posterior(
-        self, answer: Answer, *, size: int, own: int, reward_variance: float
-    ) -> GaussianPosterior | StudentPosterior:
+    def posterior(self, answer: Answer, *, size: int, own: int, reward_variance: float) -> GaussianPosterior:
         """Return the posterior at the queries, arrays (q,)."""
         subclt = SubCLT(base=self.base)
         blocks = subclt.posterior(answer, size=size, own=own, reward_variance=reward_variance)
@@ -166,62 +143,7 @@ class ShrunkSubCLT:
         guess = answer.quantiles.var(axis=0) / size
         shrunk = (dof * blocks.variance + prior * guess) / (dof + prior)
         least = max(self.floor * reward_variance / size, least_variance(own, reward_variance))
-        variance = np.maximum(shrunk, least)
-        part = blocks.scaled(float(np.sqrt(dof / (dof + prior))))
-        assert part.directions is not None
-        own = np.sqrt(np.maximum(variance - part.variance, 0.0))
-        directions = np.concatenate([part.directions, own[None]])
-        gaussian = replace(part, variance=variance, directions=directions)
-        return gaussian.student(dof + prior) if self.tails == "student" else gaussian
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictiveCLT:
-    """Posterior N(m_n, V / n) with V the average of i^2 (m_i - m_{i-1})^2 over all prefixes i = 2, ..., n.
-
-    It asks for the predictive mean after every prefix (n of them), so it suits short histories, and
-    backbones for which a prefix is cheap. Each increment is a block direction of its own.
-
-    Parameters
-    ----------
-    coupled
-        Whether arms that share a sequence share the draws of its blocks.
-
-    Examples
-    --------
-    >>> PredictiveCLT().asks(4).sizes
-    (1, 2, 3, 4)
-    """
-
-    coupled: bool = False
-
-    needs_mean_sd: ClassVar[bool] = False
-    own_directions: ClassVar[int] = 0
-
-    def asks(self, n: int) -> Asks:
-        """Ask for the means after every prefix."""
-        return Asks(tuple(range(1, n + 1)))
-
-    def posterior(
-        self,
-        answer: Answer,
-        *,
-        size: int,
-        own: int,  # noqa: ARG002
-        reward_variance: float,  # noqa: ARG002
-    ) -> GaussianPosterior:
-        """Return the posterior at the queries, arrays (q,)."""
-        if size < 2:
-            raise ValueError(f"size must be at least 2, got {size}; warm up longer")
-        sizes = np.arange(1, size + 1)
-        directions = np.diff(answer.means, axis=0) * (sizes[1:, None] / np.sqrt((size - 1) * size))
-        return GaussianPosterior(
-            mean=answer.means[-1],
-            variance=(directions**2).sum(axis=0),
-            size=size,
-            directions=directions,
-            coupled=True,
-        )
+        return replace(blocks, variance=np.maximum(shrunk, least))
 
 
 def prefix_grid(n: int, base: float = 2.0) -> list[int]:

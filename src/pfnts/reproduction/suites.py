@@ -115,7 +115,6 @@ SUITES: dict[str, Suite] = {
         _ablation("rule", scenarios=_RULE_SCENARIOS, estimator=("predictive",)),
         _ablation("exploration", scenarios=_RULE_SCENARIOS, exploration=(0.0, 0.25, 1.0)),
         _ablation("estimator", estimator=("subclt", "shrunk")),
-        _ablation("coupling", encoding=("joint",), estimator=("subclt(coupled=true)",)),
         _ablation("refresh", refresh=(1.2, 2.0)),
     )
 }

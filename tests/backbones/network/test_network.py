@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from pfnts.backbones.network.attention import attend, attend_first
-from pfnts.backbones.network.features.regressions import base_predictions_of
+from pfnts.backbones.network.features.features import features_of
 from pfnts.backbones.network.network import Architecture, CausalPFN
 
 Table = tuple[Tensor, Tensor, Tensor]
@@ -22,7 +22,7 @@ def ask(
     network: CausalPFN, X: Tensor, y: Tensor, identity: Tensor, asked: int = 39
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What is said of the last rows, each from the rows before it."""
-    return network(X, y, identity, base_predictions_of(X, y), asked=asked)
+    return network(X, y, identity, features_of(X, y), asked=asked)
 
 
 @pytest.mark.parametrize("row", [1, 7, 31, 38])
@@ -58,7 +58,7 @@ def test_rows_asked_for_do_not_influence_each_other(small_network: CausalPFN) ->
 
 def test_rows_asked_for_together_see_the_rows_before_the_first(small_network: CausalPFN) -> None:
     X, y, identity = table(5)
-    base_predictions = base_predictions_of(X, y, asked=6)
+    base_predictions = features_of(X, y, asked=6)
     together = small_network(X, y, identity, base_predictions, asked=6, together=True)
     for row in range(34, 40):
         rows = [*range(34), row]

@@ -5,7 +5,7 @@ the observed rows, each knowing its own target. The *query* stream holds rows wh
 Both look only at the data stream, and position ``i`` sees the start row and the first ``i`` observed rows:
 a data token includes itself, a query token does not. So one pass over a table predicts every row from the
 rows before it, and at inference the keys and values of the data stream, computed once, serve every prefix.
-Every row also comes with what simple regressions on the rows before it say (`regressions`).
+Every row also comes with features computed from the rows before it (`features.table`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pfnts.backbones.network.attention import attend, attend_first
-from pfnts.backbones.network.features.regressions import BASE_PREDICTIONS, NOTES
+from pfnts.backbones.network.features.table import BASE_PREDICTIONS, NOTES
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class CausalPFN(nn.Module):
 
     Examples
     --------
-    >>> from pfnts.backbones.network.features.regressions import base_predictions_of
+    >>> from pfnts.backbones.network.features.features import features_of
     >>> network = CausalPFN(Architecture(layers=1))
     >>> X, y, identity = torch.randn(1, 6, 3), torch.randn(1, 6), torch.randn(1, 3, 24)
-    >>> mean, quantiles, log_sd = network(X, y, identity, base_predictions_of(X, y), asked=6)
+    >>> mean, quantiles, log_sd = network(X, y, identity, features_of(X, y), asked=6)
     >>> mean.shape, quantiles.shape, log_sd.shape
     (torch.Size([1, 6]), torch.Size([1, 6, 99]), torch.Size([1, 6]))
     """
@@ -110,7 +110,7 @@ class CausalPFN(nn.Module):
         identity
             (B, P, identity), the columns' random vectors.
         base_predictions
-            (B, n, BASE_PREDICTIONS), what regressions say of each row (`base_predictions_of`).
+            (B, n, BASE_PREDICTIONS), the features of each row (`features_of`).
         asked
             As many rows at the end are asked for.
         together

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 
 from pfnts.arrays import Mask, Matrix
 from pfnts.contexts import Schema
@@ -15,13 +16,16 @@ from pfnts.policies.peers.base import PeerModel, imported
 from pfnts.policies.policy import Policy
 from pfnts.policies.rules import Thompson
 from pfnts.policies.traffic import NO_WARMUP, Traffic
-from pfnts.posterior import StudentPosterior
+from pfnts.posterior import RewardDistribution
+
+_LEVELS = (np.arange(500) + 0.5) / 500
 
 
 class BayesianBanditsTS(Policy):
     """Thompson sampling with a `NormalInverseGammaRegressor` of bayesianbandits for each arm.
 
-    Its posterior of a mean reward is a Student distribution, from which we draw.
+    Its posterior of a mean reward is a Student distribution. A draw is one of 500 equally likely quantiles,
+    so that propensities are exact.
 
     Parameters
     ----------
@@ -98,19 +102,14 @@ class NormalInverseGamma(PeerModel):
         self._regressors[arm].partial_fit(row, np.array([reward]))
         self._rows[arm] += 1
 
-    def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> StudentPosterior:  # noqa: ARG002
-        """Return the posterior (q, K) of the mean rewards."""
-        rows, means, scales, dofs = self._design(X), [], [], []
+    def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> RewardDistribution:  # noqa: ARG002
+        """Return the posterior of the mean rewards, points (500, q, K)."""
+        rows, points = self._design(X), []
         for regressor in (self._regressors[arm] for arm in arms):
             # Of the precision it keeps the upper half.
             precision = np.triu(regressor.cov_inv_) + np.triu(regressor.cov_inv_, 1).T
-            means.append(rows @ regressor.coef_)
             spread = (rows * np.linalg.solve(precision, rows.T).T).sum(axis=1)
-            scales.append(regressor.b_ / regressor.a_ * np.maximum(spread, 1e-12))
-            dofs.append(2 * regressor.a_)
-        return StudentPosterior(
-            mean=np.stack(means, axis=1),
-            variance=np.stack(scales, axis=1),
-            size=np.maximum(self._rows[list(arms)], 1),
-            dof=np.array(dofs),
-        )
+            scale = np.sqrt(regressor.b_ / regressor.a_ * np.maximum(spread, 1e-12))
+            student = scipy.special.stdtrit(2 * regressor.a_, _LEVELS)
+            points.append(rows @ regressor.coef_ + student[:, None] * scale)
+        return RewardDistribution(np.stack(points, axis=2), np.maximum(self._rows[list(arms)], 1))

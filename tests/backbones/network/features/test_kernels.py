@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
@@ -10,9 +7,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from pfnts.backbones.network.features import kernels as module
-from pfnts.backbones.network.features.kernels import JITTER, KERNEL_PENALTIES, KernelRegression
-
-Weigh = Callable[[torch.Tensor], torch.Tensor] | None
+from pfnts.backbones.network.features.kernels import JITTER, KERNEL_PENALTIES, Kernels, equal_weights
 
 
 def rows(seed: int, *, n: int = 60, features: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -21,9 +16,13 @@ def rows(seed: int, *, n: int = 60, features: int = 3) -> tuple[torch.Tensor, to
     return X, X[..., 0] * X[..., 1] + torch.randn(2, n, generator=generator, dtype=torch.float64)
 
 
-def shares(X: torch.Tensor) -> torch.Tensor:
-    """Columns weighed by their variance, so that the weights depend on the rows they are taken from."""
+def by_variance(X: torch.Tensor) -> torch.Tensor:
     return X.var(1, correction=0)
+
+
+def weights(X: torch.Tensor) -> torch.Tensor:
+    """Equal weights, then variances, so that these depend on the rows they are taken from."""
+    return torch.cat([equal_weights(X), by_variance(X)])
 
 
 @pytest.mark.parametrize(
@@ -36,10 +35,23 @@ def test_equals_scikit_learn_with_the_kernel_written_out(
 ) -> None:
     monkeypatch.setattr(module, "CENTRES", most)
     X, y = rows(size)
-    regression = KernelRegression(shares)
-    regression.extend(X, y)
-    said = regression.say(X[:, 50:], [size])[1, 0]
-    weight = np.sqrt(shares(X[:, :doubling])[1].numpy())
+    said = Kernels.none(X).extend(X, y, weights).at(X[:, 50:], [size])
+    for second, weigh in enumerate([equal_weights, by_variance]):
+        check(
+            X, y, said[2 * second + 1, 0], np.sqrt(weigh(X[:, :doubling])[1].numpy()), fitted, doubling, most
+        )
+
+
+def check(
+    X: torch.Tensor,
+    y: torch.Tensor,
+    said: torch.Tensor,
+    weight: np.ndarray,
+    fitted: int,
+    doubling: int,
+    most: int,
+) -> None:
+    """Compare with kernel ridge regression, the kernel between rows written out."""
     x = X[1].numpy() * weight
     centres = x[: min(doubling, most)]
 
@@ -56,30 +68,18 @@ def test_equals_scikit_learn_with_the_kernel_written_out(
 
 
 @pytest.mark.parametrize("cuts", [[0, 60], [0, 1, 2, 60], [0, 5, 10, 15, 20, 40, 60], [0, 8, 9, 33, 60]])
-@pytest.mark.parametrize("weigh", [shares, None], ids=["columns weighed", "columns alike"])
-def test_growing_in_pieces_equals_row_by_row(cuts: list[int], weigh: Weigh) -> None:
+def test_extending_by_cuts_equals_row_by_row(cuts: list[int]) -> None:
     X, y = rows(1)
-    slow, fast = KernelRegression(weigh), KernelRegression(weigh)
+    slow = fast = Kernels.none(X)
     for n in range(1, 61):
-        slow.extend(X[:, :n], y[:, :n])
-    for _, n in pairwise(cuts):
-        fast.extend(X[:, :n], y[:, :n])
+        slow = slow.extend(X[:, :n], y[:, :n], weights)
+    for n in cuts[1:]:
+        fast = fast.extend(X[:, :n], y[:, :n], weights)
     sizes = list(range(61))
-    torch.testing.assert_close(fast.say(X[:, :4], sizes), slow.say(X[:, :4], sizes), atol=1e-9, rtol=0)
-
-
-def test_columns_alike_are_weighed_by_one_over_their_number() -> None:
-    X, y = rows(2)
-    default, written_out = KernelRegression(), KernelRegression(lambda X: torch.full_like(X[:, 0], 1 / 3))
-    for regression in (default, written_out):
-        regression.extend(X, y)
-    sizes = [0, 1, 5, 60]
-    torch.testing.assert_close(default.say(X[:, :4], sizes), written_out.say(X[:, :4], sizes))
+    torch.testing.assert_close(fast.at(X[:, :4], sizes), slow.at(X[:, :4], sizes), atol=1e-9, rtol=0)
 
 
 def test_equal_rows_and_constant_columns_stay_finite() -> None:
     X, y = torch.ones(1, 70, 2, dtype=torch.float64), torch.ones(1, 70, dtype=torch.float64)
-    regression = KernelRegression(shares)
-    regression.extend(X, y)
-    said = regression.say(X[:, :1], [70])
+    said = Kernels.none(X).extend(X, y, weights).at(X[:, :1], [70])
     torch.testing.assert_close(said, torch.ones_like(said), atol=0.05, rtol=0)

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
+from numpy.random import Generator
 
 from pfnts.backbones.network.features import neighbours as module
 from pfnts.backbones.network.features.neighbours import Neighbours
+
+NAMES = ("nearest", "nearest, whitened", "distances")
 
 
 def rows(seed: int, *, n: int = 70, features: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -29,7 +30,8 @@ def slowly(x: np.ndarray, rows: np.ndarray, y: np.ndarray) -> list[float]:
 @pytest.mark.parametrize("row", [1, 2, 5, 20, 33, 64, 69])
 def test_equals_a_search_by_hand(row: int) -> None:
     X, y = rows(row)
-    said = Neighbours().extend(X, y)[1, row].numpy()
+    found = Neighbours.none().extend(X, y)[1]
+    said = np.concatenate([found[name][1, row] for name in NAMES])
     x, targets = X[1].numpy(), y[1, :row].numpy()
     doubling = 2 ** (row.bit_length() - 1)
     covariance = np.cov(x[:doubling].T, ddof=0) + (0.003 + 0.3 / doubling) * np.eye(3)
@@ -38,19 +40,42 @@ def test_equals_a_search_by_hand(row: int) -> None:
     np.testing.assert_allclose(said, [*plain[:3], *whitened[:3], plain[3], whitened[3]], atol=1e-8)
 
 
-def test_growing_in_pieces_and_in_chunks_equals_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extending_by_cuts_and_in_small_parts_equals_once(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows(0)
-    whole, pieces = Neighbours(), Neighbours()
-    at_once = whole.extend(X, y)
+    whole, at_once = Neighbours.none().extend(X, y)
     monkeypatch.setitem(module.ENTRIES, "cpu", 500)
-    said = [pieces.extend(X[:, a:b], y[:, a:b]) for a, b in pairwise([0, 1, 2, 3, 17, 31, 32, 70])]
-    torch.testing.assert_close(torch.cat(said, 1), at_once, atol=1e-9, rtol=0)
-    for size in (1, 7, 32, 60, 70):
-        torch.testing.assert_close(pieces.say(X, [size]), whole.say(X, [size]), atol=1e-9, rtol=0)
-    for row in (1, 16, 40, 69):
-        torch.testing.assert_close(whole.say(X[:, row : row + 1], [row])[:, 0, 0], at_once[:, row])
+    grown, of_rows = Neighbours.none(), []
+    for end in (1, 2, 3, 17, 31, 32, 70):
+        grown, found = grown.extend(X[:, :end], y[:, :end])
+        of_rows.append(found)
+    for name in NAMES:
+        together = torch.cat([found[name] for found in of_rows], 1)
+        torch.testing.assert_close(together, at_once[name], atol=1e-9, rtol=0)
+        for size in (1, 7, 32, 60, 70):
+            one, other = (n.at(X, [size], y)[name] for n in (grown, whole))
+            torch.testing.assert_close(one, other, atol=1e-9, rtol=0)
+        for row in (1, 16, 40, 69):
+            alone = whole.at(X[:, row : row + 1], [row], y)[name]
+            torch.testing.assert_close(alone[:, 0, 0], at_once[name][:, row])
 
 
-def test_rows_that_are_alike_stay_finite() -> None:
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_nearest_rows_by_blocks_are_those_of_all_rows_sorted(rng: Generator, kind: torch.dtype) -> None:
+    n = module.BLOCK * (2 * module.NEAREST + 9) + 7
+    X = torch.from_numpy(rng.integers(0, 3 if kind == torch.float64 else 10**6, size=(2, n, 4))).to(kind)
+    X, queries = X / X.amax(), X[:, -20:] / X.amax() + torch.rand(1, dtype=kind)
+    keys = torch.cat([-2 * X, (X**2).sum(-1, keepdim=True)], -1)
+    for first in (None, n - 20):
+        places, distances = module.nearest(queries, keys, first=first)
+        for b, q in np.ndindex(2, 20):
+            seen = n if first is None else first + q
+            squared = ((queries[b, q] - X[b, :seen]) ** 2).sum(-1).numpy()
+            order = np.argsort(squared.round(9) if kind == torch.float64 else squared, kind="stable")[:16]
+            np.testing.assert_allclose(distances[b, q], squared[order], atol=1e-5)
+            if kind == torch.float64:  # with many equal distances
+                assert places[b, q].tolist() == order.tolist()
+
+
+def test_equal_rows_stay_finite() -> None:
     X, y = torch.ones(1, 40, 2), torch.arange(40.0)[None]
-    assert torch.isfinite(Neighbours().extend(X, y)).all()
+    assert all(torch.isfinite(found).all() for found in Neighbours.none().extend(X, y)[1].values())

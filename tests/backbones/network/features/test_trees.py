@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from pfnts.backbones.network.features import trees
 from pfnts.backbones.network.features.histograms import Bins, BinSums
-from pfnts.backbones.network.features.regressions import halvings
 from pfnts.backbones.network.features.trees import (
     BoostedTrees,
-    Questions,
+    Splits,
     Trees,
     by_histograms,
     by_products,
@@ -24,14 +23,14 @@ Array = NDArray[np.float64]
 def slow_trees(X: Array, y: Array, queries: Array) -> Array:
     """Boosted trees written out node by node and row by row, (q, 2)."""
     n, features = X.shape
-    count = max(1, min(trees.THRESHOLDS, n // 4, trees.QUESTIONS // features))
-    ordered, questions = np.sort(X, 0), []
+    count = max(1, min(trees.THRESHOLDS, n // 4, trees.SPLITS // features))
+    ordered, splits = np.sort(X, 0), []
     for k in range(1, count + 1):
         rank = k * n // (count + 1)
         for j in range(features):
             low, high = ordered[rank - 1, j], ordered[rank, j]
             gap = (high - low) / max(ordered[-1, j] - ordered[0, j], 1e-6)
-            questions.append((j, (low + high) / 2, 1 + trees.MARGIN * gap))
+            splits.append((j, (low + high) / 2, 1 + trees.MARGIN * gap))
 
     def grow(rows: Array, weight: Array, target: Array, depth: int) -> tuple | float:
         def explained(of: Array) -> np.float32:  # in single precision: where splits are level, it decides
@@ -40,7 +39,7 @@ def slow_trees(X: Array, y: Array, queries: Array) -> Array:
 
         mean = (weight[rows] * target[rows]).sum() / (weight[rows].sum() + trees.SHRINKAGE)
         best, chosen = 0.0, None
-        for j, threshold, favour in questions if depth else []:
+        for j, threshold, favour in splits if depth else []:
             right = X[rows, j] > threshold
             sides = rows[right], rows[~right]
             if min(weight[side].sum() for side in sides) < trees.LEAST:
@@ -90,7 +89,7 @@ def test_equal_trees_grown_node_by_node(rng: Generator, rows: int) -> None:
 def test_histograms_give_the_trees_of_products(rng: Generator, rows: int, kind: torch.dtype) -> None:
     X, y = (torch.tensor(np.stack(x)).to(kind) for x in zip(*[table(rng, rows)] * 2, strict=True))
     X[1, :, 1], y[1] = X[1, :, 1].round(decimals=1), (y[1] > 0).to(kind)  # ties, and yes or no
-    given = X, y, Questions.of(X), sampled(rows, X.device)
+    given = X, y, Splits.of(X), sampled(rows, X.device)
     for one, other in zip(by_histograms(*given), by_products(*given), strict=True):
         (columns, cuts, values), (same_columns, same_cuts, same_values) = one, other
         assert torch.equal(cuts, same_cuts)
@@ -126,68 +125,57 @@ def test_a_jump_at_a_corner_is_found_where_a_line_is_not(rng: Generator) -> None
 
 
 @pytest.mark.parametrize("cuts", [[1, 7, 8, 9, 40], [40], [13, 14, 40]])
-def test_growing_in_pieces_equals_at_once(rng: Generator, cuts: list[int]) -> None:
+def test_extending_by_cuts_equals_once(rng: Generator, cuts: list[int]) -> None:
     X, y = (torch.tensor(x[None]) for x in table(rng, 40))
-    expected = Trees(halvings).extend(X, y)
-    grown, said = Trees(halvings), []
+    expected = Trees.none().extend(X, y)[1]
+    grown, of_rows = Trees.none(), []
     for cut in cuts:
-        grown = grown.fork()
-        said.append(grown.extend(X[:, :cut], y[:, :cut]))
-    assert torch.equal(torch.cat(said, 1), expected)
+        grown, told = grown.extend(X[:, :cut], y[:, :cut])
+        of_rows.append(told)
+    assert torch.equal(torch.cat(of_rows, 1), expected)
     for row in (3, 11, 29):  # a row is predicted as a query is after the rows before it
-        alone = grown.say(X[:, row : row + 1], [row, 40])[:, 0, 0]
-        assert torch.equal(alone, expected[:, row])
+        assert torch.equal(grown.at(X[:, row : row + 1], [row, 40])[:, 0, 0], expected[:, row])
 
 
-def test_few_rows_may_grow_elsewhere(rng: Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = (torch.tensor(x[None]) for x in table(rng, 40))
-    grown, places = BoostedTrees.grown(X, y), {}
+@pytest.mark.parametrize("batch", [1, 2])
+def test_trees_of_few_cells_are_grown_on_the_cpu(
+    rng: Generator, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    X, y = (torch.tensor(x[None]).expand(batch, *x.shape) for x in table(rng, 40))
+    grown, where = BoostedTrees.grown(X, y), {}
 
-    def grow(X: torch.Tensor, y: torch.Tensor) -> BoostedTrees:
-        assert X.device == y.device
-        places[X.shape[1]] = X.device.type
-        return grown
+    class Elsewhere(torch.Tensor):
+        """Rows that are, by their own account, on another device."""
 
-    monkeypatch.setattr(BoostedTrees, "grown", grow)
-    monkeypatch.setattr(trees, "FEW_CELLS", 16 * X.shape[2])
-    Trees(halvings, few_on="meta").fork().extend(X, y)
-    assert places == {8: "meta", 12: "meta", 16: "meta", 24: "cpu", 32: "cpu"}
-    Trees(halvings).extend(X, y)
-    assert set(places.values()) == {"cpu"}
+        def cpu(self) -> torch.Tensor:
+            where[self.shape[1]] = "cpu"
+            return self.as_subclass(torch.Tensor)
 
-
-def test_a_copy_does_not_see_what_the_other_learns(rng: Generator) -> None:
-    X, y = (torch.tensor(x[None]) for x in table(rng, 40))
-    first = Trees(halvings)
-    first.extend(X[:, :20], y[:, :20])
-    before = first.say(X, [20])
-    other = first.fork()
-    other.extend(X, -y)
-    assert torch.equal(first.say(X, [20, 40])[:, 0], before[:, 0])
-    assert torch.equal(first.say(X, [40]), before)
-    assert not torch.equal(other.say(X, [40]), before)
+    monkeypatch.setattr(BoostedTrees, "grown", lambda X, y: grown)
+    monkeypatch.setattr(trees, "FEW_CELLS", batch * 16 * X.shape[2])
+    Trees.none().extend(X.as_subclass(Elsewhere), y)
+    assert set(where) == {8, 12, 16}
 
 
 def test_later_rows_change_nothing_before_them(rng: Generator) -> None:
     X, y = (torch.tensor(x[None]) for x in table(rng, 60))
     changed = y.clone()
     changed[:, 33:] += 5
-    one, other = Trees(halvings).extend(X, y), Trees(halvings).extend(X, changed)
+    one, other = (Trees.none().extend(X, targets)[1] for targets in (y, changed))
     assert torch.equal(one[:, :34], other[:, :34])
     assert not torch.equal(one, other)
 
 
-def test_histories_side_by_side_are_what_they_are_alone(rng: Generator) -> None:
+def test_histories_in_a_batch_equal_histories_alone(rng: Generator) -> None:
     tables = [table(rng, 50) for _ in range(3)]
     X, y = (torch.tensor(np.stack(x)) for x in zip(*tables, strict=True))
-    together = Trees(halvings).extend(X, y)
+    together = Trees.none().extend(X, y)[1]
     for i in range(3):
-        alone = Trees(halvings).extend(X[i : i + 1], y[i : i + 1])[0]
-        assert torch.equal(alone, together[i])
+        assert torch.equal(Trees.none().extend(X[i : i + 1], y[i : i + 1])[1][0], together[i])
 
 
-def test_nothing_to_split_says_the_mean_or_less() -> None:
+def test_equal_rows_are_predicted_by_their_mean_or_less() -> None:
     X, y = torch.zeros(1, 32, 2), torch.ones(1, 32)
-    said = Trees(halvings).extend(X, y)
+    said = Trees.none().extend(X, y)[1]
     assert (said[:, :8] == 0).all()
     assert ((said[:, 8:] > 0.5) & (said[:, 8:] <= 1)).all()

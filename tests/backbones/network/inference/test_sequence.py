@@ -12,7 +12,8 @@ import torch
 from numpy.random import Generator
 
 from pfnts.backbones.network import EmbeddedBackbone
-from pfnts.backbones.network.features.regressions import BASE_PREDICTIONS, Regressions, base_predictions_of
+from pfnts.backbones.network.features.features import Features, features_of
+from pfnts.backbones.network.features.table import BASE_PREDICTIONS
 from pfnts.backbones.network.inference import asking, growth
 from pfnts.backbones.network.inference import sequence as module
 from pfnts.backbones.network.inference.asking import prepare
@@ -43,7 +44,7 @@ def test_answers_agree_with_the_pass_used_in_training(small_network: CausalPFN, 
         for i, query in enumerate(Q):
             rows = norm.contexts(torch.from_numpy(np.vstack([X[:size], query])))[None].float()
             targets = norm.targets(torch.from_numpy(np.append(y[:size], 0.0)))[None].float()
-            base_predictions = base_predictions_of(rows.double(), targets.double())
+            base_predictions = features_of(rows.double(), targets.double())
             mean, quantiles, log_sd = small_network(rows, targets, identity, base_predictions, asked=1)
             sd = float(log_sd.exp() * norm.y_scale) * (1 + asking.WIDENED / size)
             assert said.mean_sd[i] == pytest.approx(sd, rel=1e-4)
@@ -295,16 +296,16 @@ def test_everything_that_a_card_computes_with_is_moved_there(
         monkeypatch.setitem(limits, "meta", 4096)
     seen = set()
 
-    def told(self: Regressions, X: torch.Tensor, *given: object) -> torch.Tensor:
-        seen.add((X.device.type, self._trees._few_on))
+    def at(self: Features, X: torch.Tensor, *given: object) -> torch.Tensor:
+        seen.add(X.device.type)
         return torch.zeros(1, X.shape[1], BASE_PREDICTIONS, device=X.device)
 
-    monkeypatch.setattr(Regressions, "extend", told)
-    monkeypatch.setattr(Regressions, "base_predictions", told)
+    monkeypatch.setattr(Features, "extend", lambda self, X, y: (self, at(self, X)))
+    monkeypatch.setattr(Features, "at", at)
     X, y, _ = history(rng, n=size, features=features)
     card = copy.deepcopy(small_network).to("meta")
     sequence = EmbeddedSequence(card, X, y, device="meta")
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
         sequence.means(rng.standard_normal((9, features)), [size])
-    assert seen == {("cpu" if basis_of(size) < SHORT else "meta", "cpu")}
+    assert seen == {"cpu" if basis_of(size) < SHORT else "meta"}
     assert sequence.cache_of(size).device == "meta"

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from pfnts.backbones.network.backbone import load_network
-from pfnts.backbones.network.features.regressions import base_predictions_of
+from pfnts.backbones.network.features.features import features_of
 from pfnts.backbones.network.network import Architecture, CausalPFN, quantile_levels
 from pfnts.backbones.network.prior.device_rng import DeviceRng
 from pfnts.backbones.network.prior.tables import Tables, draw_tables
@@ -250,7 +250,7 @@ def test_base_predictions_of_a_minibatch_are_those_of_its_own_tables(
     whole = Minibatch.of(tables, asked=4, known=8, together=together)
     for minibatch, names_arm in zip(whole.parts(4), tables.names_arm.chunk(4), strict=True):
         asked = 4 if together else 1
-        expected = base_predictions_of(minibatch.X, minibatch.y, asked=asked, names_arm=names_arm)
+        expected = features_of(minibatch.X, minibatch.y, asked=asked, names_arm=names_arm)
         torch.testing.assert_close(minibatch.base_predictions, expected, atol=1e-4, rtol=1e-4)
         assert minibatch.again.shape[1] == len(minibatch.X) == 2
 

@@ -1,8 +1,7 @@
-"""Sums over the rows of trees' leaves by histograms: an addition for a row and a column, not for a question.
+"""Sums over the rows of trees' nodes by histograms: one addition per row and column, not per candidate split.
 
-It takes a CPU a fraction of the time of the products of matrices that suit a card, and the sums are the same
-to the last bit, since all that is added up are whole numbers. So where a node's rows are parted, those on the
-right are added up, and the others are what is left.
+On a CPU this takes a fraction of the time of matrix products, which suit a card. The sums are identical,
+because only whole numbers are added; so when a node is split, only the rows on its right are added up.
 """
 
 from __future__ import annotations
@@ -17,18 +16,20 @@ Floats = NDArray[np.floating[Any]]
 Places = NDArray[np.intp]
 
 COUNT = 2.0**32
-"""What a row adds to the sum of a bin beside its target, which is far below half of it."""
+"""Added to the target of each row in a sum, to count rows; targets are far below half of it."""
+CELLS = 2**17
+"""Rows times columns of one call, about what a cache holds."""
 
 
 class Bins:
-    """Rows of B histories with each column as the number of its thresholds that a row lies above.
+    """Rows of B histories with each value replaced by the number of thresholds below it.
 
     Parameters
     ----------
     X
         (B, n, P)
     thresholds
-        (B, E, P), none below the one before it.
+        (B, E, P), in increasing order, E < 256.
 
     Examples
     --------
@@ -41,8 +42,8 @@ class Bins:
     def __init__(self, X: Floats, thresholds: Floats) -> None:
         batch, rows, self.features = X.shape
         self.most = thresholds.shape[1]
-        """In a column; above a threshold with this number lies no row."""
-        self.number = np.empty((batch, self.features, rows), dtype=np.intp)
+        """Thresholds of a column; no row is above a threshold of this number."""
+        self.number = np.empty((batch, self.features, rows), dtype=np.uint8)
         for x, cuts, number in zip(X, thresholds, self.number, strict=True):
             for p in range(self.features):
                 number[p] = cuts[:, p].searchsorted(x[:, p])
@@ -50,77 +51,78 @@ class Bins:
         self._row = np.arange(rows)
 
     def above(self, columns: Places, numbers: Places, leaf: Places) -> NDArray[np.bool_]:
-        """Whether rows lie above the threshold of their leaf (B, T, n).
-
-        It is one of ``columns`` and has one of ``numbers``, (B, T, L) both.
-        """
+        """Return whether rows are above the thresholds of their leaves (B, T, n), numbered (B, T, L)."""
         history = np.arange(len(columns))[:, None, None]
         at = of_leaf(self._column[history, columns], leaf) + self._row
         return self.number.ravel().take(at) > of_leaf(numbers, leaf)
 
 
 class BinSums:
-    """Sums over rows, which T trees count ``weight`` (T, n) times, of whole numbers (B, n).
-
-    Rows that do not count are left out.
-    """
+    """Sums of whole numbers (B, n) over rows, which T trees count ``weight`` (T, n) times."""
 
     def __init__(self, bins: Bins, weight: Floats, whole: Floats) -> None:
         amount = weight * (COUNT + whole[:, None].astype(np.float64))  # (B, T, n)
-        self._shape, self._bins, self._features = amount.shape, bins.most + 1, bins.features
+        self._shape, self._bins = amount.shape, bins.most + 1
         self._counted = np.flatnonzero(amount)
         self._amount = amount.ravel().take(self._counted)
         row = np.broadcast_to(np.arange(whole.size).reshape(len(whole), 1, -1), amount.shape)
         number = bins.number.transpose(1, 0, 2).reshape(bins.features, -1)
-        self._place = number.take(row.ravel().take(self._counted), 1)
-        self._place *= bins.features
-        self._place += np.arange(bins.features)[:, None]
+        self._number = number.take(row.ravel().take(self._counted), 1)  # (P, rows that count)
 
     def beyond(self, leaf: Places, nodes: Floats | None) -> Floats:
-        """Count and sum of rows in each leaf from a bin on, (2, B, T, leaves, E + 1, P).
+        """Return count and sum of the rows of each leaf from a bin on, (2, B, T, leaves, E + 1, P).
 
-        There are two leaves for each of the ``nodes``, of which the same is known, or else one for all rows.
+        Leaves are the halves of ``nodes``, of which the same is given, or else there is one leaf of all rows.
         """
         if nodes is None:
-            return self._beyond(self._leaf_of_each(leaf, 1), self._place, self._amount, 1)
+            return self._beyond(self._leaf_of_each(leaf, 1), self._number, self._amount, 1)
         parents = nodes.shape[3]
         each = self._leaf_of_each(leaf, 2 * parents)
         some = np.flatnonzero(each & 1)
-        place, amount = self._place.take(some, 1), self._amount.take(some)
-        right = self._beyond(each.take(some) >> 1, place, amount, parents)
+        number, amount = self._number.take(some, 1), self._amount.take(some)
+        right = self._beyond(each.take(some) >> 1, number, amount, parents)
         return np.stack([nodes - right, right], 4).reshape(*nodes.shape[:3], -1, *nodes.shape[4:])
 
-    def _beyond(self, leaf: Places, place: Places, amount: Floats, leaves: int) -> Floats:
-        """The same of some of the rows that count, by the leaf of each."""
-        shape = (*self._shape[:2], leaves, self._bins, self._features)
-        at = place + leaf * (self._bins * self._features)
-        sums = np.bincount(at.ravel(), np.tile(amount, self._features), math.prod(shape))
-        return _apart(sums.reshape(shape)[..., ::-1, :].cumsum(-2)[..., ::-1, :])
+    def _beyond(self, leaf: Places, number: NDArray[np.uint8], amount: Floats, leaves: int) -> Floats:
+        """Return the same of rows with their bins (P, rows), and what each adds."""
+        shape, features = (*self._shape[:2], leaves, self._bins), len(number)
+        together = min(features, max(1, CELLS // max(1, len(amount))))
+        parts, begin = [], leaf * self._bins
+        for first in range(0, features, together):
+            part = number[first : first + together]
+            count = len(part)
+            at = np.add(begin, part, dtype=np.intp)
+            at *= count
+            at += np.arange(count)[:, None]
+            sums = np.bincount(at.ravel(), np.tile(amount, count), math.prod(shape) * count)
+            parts.append(sums.reshape(*shape, count))
+        sums = parts[0] if len(parts) == 1 else np.concatenate(parts, -1)
+        return _apart(sums[..., ::-1, :].cumsum(-2)[..., ::-1, :])
 
     def of_leaves(self, leaf: Places, leaves: int) -> Floats:
-        """Count and sum of all rows in each leaf, (2, B, T, leaves)."""
+        """Return count and sum of all rows in each leaf, (2, B, T, leaves)."""
         shape = (*self._shape[:2], leaves)
         sums = np.bincount(self._leaf_of_each(leaf, leaves), self._amount, math.prod(shape))
         return _apart(sums.reshape(shape))
 
     def _leaf_of_each(self, leaf: Places, leaves: int) -> Places:
-        """The leaf of each row that counts, numbered through all trees of all histories."""
+        """Return the leaf of each row that counts, numbered through all trees of all histories."""
         return numbered(leaf, leaves).ravel().take(self._counted)
 
 
 def numbered(leaf: Places, leaves: int) -> Places:
-    """Leaves (B, T, n) of each of T trees as numbered through all trees of all histories."""
+    """Number the leaves (B, T, n) of T trees through all trees of all histories."""
     batch, trees, _ = leaf.shape
     return leaf + leaves * np.arange(batch * trees).reshape(batch, trees, 1)
 
 
 def of_leaf(values: NDArray[Any], leaf: Places) -> NDArray[Any]:
-    """What stands at the leaf of each row, (B, T, n), of values (B, T, L)."""
+    """Return the value (B, T, n) at the leaf of each row, of values (B, T, L)."""
     return values.ravel().take(numbered(leaf, values.shape[2]))
 
 
 def _apart(sums: Floats) -> Floats:
-    """Counts, and the rest, (2, ...), as whole numbers in single precision."""
+    """Split sums into counts and the rest, (2, ...), whole numbers in single precision."""
     apart = np.empty((2, *sums.shape), dtype=np.float32)
     count = np.rint(sums / COUNT)
     apart[0] = count

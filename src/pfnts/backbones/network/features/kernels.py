@@ -1,145 +1,98 @@
-"""Kernel ridge regression on the rows before each row, with columns counted by how much they seem to matter.
+"""Kernel ridge regressions with two weightings of the columns, as ridge regressions on at most 256 centres.
 
-The kernel is a bell over contexts plus straight lines and a constant; the first rows are its centres. When
-the history has doubled, columns are weighed anew and the rows so far become centres, up to a limit: from one
-doubling to the next it is a ridge regression on a fixed basis. A basis is chosen by the rows so far, so that
-later rows are better evidence for it: earlier ones count half as it fits them, half as the bases before it
-foretold them.
+The kernel is a Gaussian of the distance plus a line and a constant. When a history has doubled, its rows
+become the centres and its columns are weighted by these rows; until the next doubling the basis is fixed. The
+rows that chose a basis are weaker evidence for it than later rows: half their evidence is that of this basis,
+half that of the bases before it, which had not seen them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from pfnts.backbones.network.features.rows import stacked
+from pfnts.backbones.network.features.refits import latest
+from pfnts.backbones.network.features.ridge import with_constant, with_waves
+from pfnts.backbones.network.features.rows import stacked, twice
 from pfnts.backbones.network.features.sums import Sums, solve
 
 KERNEL_PENALTIES = (0.03, 0.3, 3.0)
-"""The supposed noise variance where the kernel's variance is one."""
+"""Noise variance where the kernel's variance is one."""
 CENTRES = 256
 JITTER = 1e-3
+SHARPNESS = 2.0
+"""Sum of the weights of the columns where they differ: fewer columns matter, so Gaussians may be narrower."""
+APART = 0.5
+"""Least squared distance of two arms at one context: the variance that the column of an arm explains depends
+on how often the arm was tried, not on how much it differs from the others."""
 
 
-class KernelRegression:
-    """Kernel regressions of B histories of one shape, which grow together.
+V = TypeVar("V", "KernelBasis", Sums)
 
-    Parameters
-    ----------
-    shares
-        Maps contexts (B, n, P) to the weight of each column in the squared distance, (B, P); if None, all
-        columns have the same weight, 1 / P.
+
+def equal_weights(X: Tensor) -> Tensor:
+    """Return the same weight 1/P for every column of X (B, n, P), (B, P)."""
+    return torch.full_like(X[:, 0], 1 / X.shape[2])
+
+
+def wave_weights(X: Tensor, coefficients: Tensor, names_arm: Tensor | None = None) -> Tensor:
+    """Return weights (B, P): shares of the columns in the variance of a fit of waves to rows X (B, n, P).
+
+    The ``coefficients`` are (B, 5 P + 1), and ``names_arm`` (B or 1, P) marks the columns of arms.
     """
+    wave = with_waves(X)[..., 1:] * coefficients[:, None, 1:]
+    explained = wave.unflatten(-1, (5, -1)).sum(-2).var(1, correction=0).nan_to_num(0.0) + 1e-6
+    weight = SHARPNESS * explained / explained.sum(-1, keepdim=True)
+    if names_arm is None:
+        return weight
+    # Two arms differ in two columns; the column of an arm that was never tried is constant.
+    span = (X.amax(1) - X.amin(1)).clamp(min=1.0)
+    return torch.where(names_arm, weight.maximum(APART / 2 / span**2), weight)
 
-    def __init__(self, shares: Callable[[Tensor], Tensor] | None = None) -> None:
-        self._shares = shares
-        self._rows = 0
-        self._centres: Tensor | None = None
-        self._basis: KernelBasis | None = None
-        self._sums: Sums | None = None
-        # Evidence of the bases before, less that of this one for the same rows.
-        self._before: Tensor | None = None
-        self._fits: list[KernelFit] = []
 
-    def fork(self, shares: Callable[[Tensor], Tensor] | None = None) -> KernelRegression:
-        """A copy that grows on its own."""
-        copy = KernelRegression(shares)
-        copy._rows, copy._centres, copy._basis = self._rows, self._centres, self._basis
-        copy._sums, copy._before, copy._fits = self._sums, self._before, list(self._fits)
-        return copy
+def gaussians(x: Tensor, centres: Tensor) -> Tensor:
+    """Return exp(-d²/2) between points (..., n, P) and centres (..., m, P), (..., n, m).
 
-    def extend(self, X: Tensor, y: Tensor) -> None:
-        """Take note that the history is X (B, n, P), y (B, n) now: what it was, and new rows."""
-        n = X.shape[1]
-        self._centres = X[:, :CENTRES]
-        if not self._fits:
-            self._fits = [KernelFit.none(X)]
-        while self._rows < n:
-            doubled = 1 << self._rows.bit_length()
-            before, self._rows = self._rows, min(n, doubled)
-            # Two fits to a doubling: on the old basis half way, then on the new one.
-            sizes = [size for size in [doubled * 3 // 4] if before < size <= self._rows]
-            foretold = self._fit(X, y, sizes, foretell=self._rows == doubled) if before else None
-            if self._rows == doubled:
-                self._basis = KernelBasis.of(X[:, :doubled], self._weights(X[:, :doubled]))
-                self._sums = Sums.none(len(X), self._basis.features, X)
-                self._before = None
-                self._fit(X, y, [doubled])
-                if foretold is not None:
-                    self._before = (foretold - self._fits[-1].evidence) / 2
-                    self._fits[-1] = replace(self._fits[-1], evidence=self._fits[-1].evidence + self._before)
-
-    def _weights(self, X: Tensor) -> Tensor:
-        return alike(X) if self._shares is None else self._shares(X)
-
-    def _fit(self, X: Tensor, y: Tensor, sizes: list[int], *, foretell: bool = False) -> Tensor | None:
-        """Add rows to the sums, and fit at some sizes; to ``foretell``, give the evidence of all rows."""
-        assert self._basis is not None
-        assert self._sums is not None
-        rows = slice(self._sums.rows, self._rows)
-        sums = self._sums.through(self._basis(X[:, rows]), y[:, rows], [*sizes, self._rows])
-        self._sums = sums[-1]
-        if not (sizes or foretell):
-            return None
-        found, evidence = solve(sums if foretell else sums[:-1], penalties=KERNEL_PENALTIES)
-        if self._before is not None:
-            evidence = evidence + self._before[:, None]
-        each = zip(sizes, found.unbind(1), evidence.unbind(1), strict=False)
-        self._fits += [KernelFit.of(size, self._basis, beta, log) for size, beta, log in each]
-        return evidence[:, -1] if foretell else None
-
-    def fit(self, size: int) -> KernelFit:
-        """The last fit to at most ``size`` rows; one that says nothing before the first."""
-        return self._fits[bisect_right(self._fits, size, key=lambda fit: fit.size) - 1]
-
-    def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Predict contexts X (B, q, P) from the first rows, (B, S, q, 3)."""
-        assert self._centres is not None
-        fits = [self.fit(size) for size in sizes]
-        centres = self._centres[:, : max(fit.of_centres.shape[1] for fit in fits)]
-        # (B, S, 1, P), or (B, 1, 1, P) where weights never change
-        weight = stacked([fit.weight for fit in (fits if self._shares else fits[:1])])[:, :, None]
-        x = X[:, None] * weight
-        of_centres = stacked([_pad(fit.of_centres, centres.shape[1]) for fit in fits])
-        of_lines = stacked([fit.of_lines for fit in fits])
-        return with_constant(x) @ of_lines + bells(x, centres[:, None] * weight) @ of_centres
+    Examples
+    --------
+    >>> gaussians(torch.tensor([[0.0], [2.0]]), torch.zeros(1, 1))
+    tensor([[1.0000],
+            [0.1353]])
+    """
+    size = (x**2).sum(-1)[..., :, None] + (centres**2).sum(-1)[..., None, :]
+    return torch.add(x @ centres.mT, size, alpha=-0.5).clamp_(max=0.0).exp_()
 
 
 @dataclass(frozen=True)
 class KernelBasis:
-    """Functions of a context: a constant, lines, and one for each centre, orthonormal by the kernel."""
+    """A constant, lines, and one function for each centre, orthonormal under the kernel."""
 
     weight: Tensor
     """(B, 1, P), by which a column is multiplied."""
     centres: Tensor
-    """(B, m, P), so multiplied."""
-    factor: Tensor
-    """(B, m, m), lower triangular: of the kernel between the centres."""
+    """(B, m, P), multiplied."""
+    root: Tensor
+    """(B, m, m), lower triangular: inverse of the Cholesky factor of the kernel between the centres."""
 
     @classmethod
-    def of(cls, X: Tensor, shares: Tensor) -> KernelBasis:
-        """Make the first of rows X (B, n, P) centres."""
-        weight = shares.sqrt()[:, None]
+    def of(cls, X: Tensor, weights: Tensor) -> KernelBasis:
+        """Use the first of rows X (B, n, P) as centres, with weights (B, P) of the columns."""
+        weight = weights.sqrt()[:, None]
         centres = X[:, :CENTRES] * weight
-        kernel = bells(centres, centres)
+        kernel = gaussians(centres, centres)
         kernel.diagonal(dim1=-2, dim2=-1).add_(JITTER)
         factor, _ = torch.linalg.cholesky_ex(kernel)
-        return cls(weight, centres, factor)
-
-    @property
-    def features(self) -> int:
-        """Number of functions."""
-        return 1 + self.weight.shape[-1] + self.factor.shape[-1]
+        eye = torch.eye(factor.shape[-1], dtype=X.dtype, device=X.device)
+        return cls(weight, centres, torch.linalg.solve_triangular(factor, eye.expand_as(factor), upper=False))
 
     def __call__(self, X: Tensor) -> Tensor:
         """Evaluate at contexts (B, n, P), (B, n, F)."""
         x = X * self.weight
-        bell = torch.linalg.solve_triangular(self.factor, bells(self.centres, x), upper=False)
-        return torch.cat([with_constant(x), bell.mT], -1)
+        return torch.cat([with_constant(x), gaussians(x, self.centres) @ self.root.mT], -1)
 
 
 @dataclass(frozen=True)
@@ -148,53 +101,114 @@ class KernelFit:
 
     size: int
     weight: Tensor
-    """(B, P)"""
+    """(B, 1, P), as of the basis"""
     of_lines: Tensor
     """(B, P + 1, 3)"""
     of_centres: Tensor
-    """(B, m, 3), of the bells themselves."""
+    """(B, m, 3), of the Gaussians themselves."""
     evidence: Tensor
-    """(B, 3), its logarithm, of this basis and those before it"""
-
-    @classmethod
-    def none(cls, X: Tensor) -> KernelFit:
-        """What is known before the first row of X (B, n, P): nothing, so zero is said."""
-        batch, _, features = X.shape
-        zeros = X.new_zeros(batch, features + 1, len(KERNEL_PENALTIES))
-        return cls(0, alike(X).sqrt(), zeros, zeros[:, :0], zeros[:, 0])
+    """(B, 3), its logarithm, of this basis and those before it."""
 
     @classmethod
     def of(cls, size: int, basis: KernelBasis, beta: Tensor, evidence: Tensor) -> KernelFit:
-        """Keep coefficients (B, F, 3) of a basis in the form that is cheap to evaluate."""
-        lines = basis.features - basis.factor.shape[-1]
-        of_centres = torch.linalg.solve_triangular(basis.factor.mT, beta[:, lines:], upper=True)
-        return cls(size, basis.weight[:, 0], beta[:, :lines], of_centres, evidence)
+        """Convert coefficients (B, F, 3) in a basis to those of the Gaussians."""
+        lines = beta.shape[1] - basis.root.shape[-1]
+        return cls(size, basis.weight, beta[:, :lines], basis.root.mT @ beta[:, lines:], evidence)
 
 
-def bells(x: Tensor, centres: Tensor) -> Tensor:
-    """Gaussian bells (..., n, m) at points (..., n, P) around centres (..., m, P).
+@dataclass(frozen=True)
+class Kernels:
+    """Kernel regressions of B histories, refitted as they grow.
 
-    Examples
-    --------
-    >>> bells(torch.tensor([[0.0], [2.0]]), torch.zeros(1, 1))
-    tensor([[1.0000],
-            [0.1353]])
+    The two weightings of columns are one batch of 2 B.
     """
-    size = (x**2).sum(-1)[..., :, None] + (centres**2).sum(-1)[..., None, :]
-    return torch.exp((x @ centres.mT - size / 2).clamp(max=0.0))
+
+    fits: tuple[KernelFit, ...]
+    rows: int = 0
+    centres: Tensor | None = None
+    """(2 B, m, P), the first rows"""
+    basis: KernelBasis | None = None
+    sums: Sums | None = None
+    """In this basis."""
+    earlier: Tensor | float = 0.0
+    """(2 B, 3), half of: evidence of the bases before this one, less its own, from the rows that chose it."""
+
+    @classmethod
+    def none(cls, X: Tensor) -> Kernels:
+        """No rows of histories (B, any, P); predictions are zero."""
+        zeros = X.new_zeros(2 * len(X), X.shape[2] + 1, len(KERNEL_PENALTIES))
+        ones = X.new_ones(2 * len(X), 1, X.shape[2])
+        return cls((KernelFit(0, ones, zeros, zeros[:, :0], zeros[:, 0]),))
+
+    def extend(self, X: Tensor, y: Tensor, weights: Callable[[Tensor], Tensor]) -> Kernels:
+        """Add the new rows of histories X (B, n, P), y (B, n).
+
+        ``weights`` maps the first rows to the weights of columns, (2 B, P), equal ones first.
+        """
+        new = self if self.rows >= CENTRES else replace(self, centres=twice(X[:, :CENTRES]))
+        while new.rows < X.shape[1]:
+            doubled = 1 << new.rows.bit_length()
+            new = new._add(X, y, min(doubled, X.shape[1]))
+            if new.rows == doubled:
+                first = X[:, :doubled]
+                new = new._change_basis(twice(first), twice(y[:, :doubled]), weights(first))
+        return new
+
+    def _add(self, X: Tensor, y: Tensor, end: int) -> Kernels:
+        """Add rows up to ``end``, at most as far as the next doubling, and fit half way to it."""
+        if self.basis is None or self.sums is None:
+            return replace(self, rows=end)
+        half = (3 << self.rows.bit_length()) // 4
+        ends = [size for size in [half] if self.rows < size <= end]
+        new_X, new_y = (twice(x[:, self.rows : end]) for x in (X, y))
+        *at_fits, sums = self.sums.through(self.basis(new_X), new_y, [*ends, end])
+        fits = self.fits
+        if ends:
+            found, evidence = solve(at_fits, penalties=KERNEL_PENALTIES)
+            fits += (KernelFit.of(half, self.basis, found[:, 0], evidence[:, 0] + self.earlier),)
+        return replace(self, rows=end, sums=sums, fits=fits)
+
+    def _change_basis(self, X: Tensor, y: Tensor, weights: Tensor) -> Kernels:
+        """Choose a basis by all rows (2 B, n, P), and fit it to them."""
+        # If no centres are added, the basis of equal weights is the same, and so are its sums.
+        full = self.basis is not None and self.basis.centres.shape[1] == CENTRES
+        same = slice(len(X) // 2 if full else 0)
+        new = slice(same.stop, None)
+        basis = KernelBasis.of(X[new], weights[new])
+        Z = basis(X[new])
+        sums = Sums.none(len(Z), Z.shape[2], X).plus(Z, y[new])
+        if same.stop and self.basis is not None and self.sums is not None:
+            basis, sums = _joined(self.basis, basis, same), _joined(self.sums, sums, same)
+        found, own = (x[:, 0] for x in solve([sums], penalties=KERNEL_PENALTIES))
+        earlier: Tensor | float = 0.0
+        if self.sums is not None:
+            advance = solve([self.sums], penalties=KERNEL_PENALTIES)[1][:, 0] + self.earlier
+            earlier = (advance - own) / 2
+        fit = KernelFit.of(self.rows, basis, found, own + earlier)
+        return replace(self, basis=basis, sums=sums, earlier=earlier, fits=(*self.fits, fit))
+
+    def at(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Predict queries X (B, q, P) from the first rows, (2 B, S, q, 3)."""
+        fits = [latest(self.fits, size) for size in sizes]
+        x = twice(X)[:, None] * stacked([fit.weight for fit in fits])
+        told = with_constant(x) @ stacked([fit.of_lines for fit in fits])
+        most = max(fit.of_centres.shape[1] for fit in fits)
+        if self.centres is None or not most:
+            return told
+        centres = self.centres[:, None, :most] * stacked([fit.weight for fit in fits])
+        return told + gaussians(x, centres) @ stacked([_pad(fit.of_centres, most) for fit in fits])
 
 
-def with_constant(x: Tensor) -> Tensor:
-    """A constant before the columns, (..., P + 1)."""
-    return torch.nn.functional.pad(x, (1, 0), value=1.0)
-
-
-def alike(X: Tensor) -> Tensor:
-    """The same weight for every column of X (B, n, P), (B, P)."""
-    return torch.full_like(X[:, 0], 1 / X.shape[2])
+def _joined(one: V, other: V, part: slice) -> V:
+    """Concatenate part of the batch of one value with all of the other's."""
+    each: dict[str, Any] = {field.name: getattr(other, field.name) for field in fields(other)}
+    for name, value in each.items():
+        if isinstance(value, Tensor):
+            each[name] = torch.cat([getattr(one, name)[part], value])
+    return replace(other, **each)
 
 
 def _pad(coefficients: Tensor, rows: int) -> Tensor:
-    """Zeros below (B, m, 3) up to ``rows``."""
+    """Add zeros below (B, m, 3) up to ``rows``."""
     missing = rows - coefficients.shape[1]
     return torch.nn.functional.pad(coefficients, (0, 0, 0, missing)) if missing else coefficients

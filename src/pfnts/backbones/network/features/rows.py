@@ -1,101 +1,79 @@
-"""Rows that grow in place where nobody else can see it, and tensors side by side."""
+"""Row buffers that values share while they grow, and small operations on tensors."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 
-class Claims:
-    """How much of a storage is used, by all who share it: whoever holds all that is used may use more.
-
-    Examples
-    --------
-    >>> claims = Claims(3)
-    >>> claims.claim(3, 5), claims.claim(3, 4)
-    (True, False)
-    """
-
-    def __init__(self, used: int) -> None:
-        self._used = used
-        self._lock = threading.Lock()
-
-    def claim(self, begin: int, end: int) -> bool:
-        """Take what lies between, if nobody else has."""
-        with self._lock:
-            if self._used != begin:
-                return False
-            self._used = end
-            return True
-
-
+@dataclass(frozen=True)
 class Rows:
-    """A tensor (B, n, ...) that grows along n without being copied at every step.
+    """The first rows of a buffer (B, capacity, ...), which longer values share.
+
+    A value never changes. The first successor of the longest value writes into the buffer's free places; any
+    other successor copies the rows.
 
     Examples
     --------
-    >>> import torch
-    >>> rows = Rows()
-    >>> other = rows.add(torch.zeros(1, 2)).fork()
-    >>> rows.add(torch.ones(1, 1)).upto(3), other.add(torch.full((1, 1), 7.0)).upto(3)
-    (tensor([[0., 0., 1.]]), tensor([[0., 0., 7.]]))
+    >>> rows = Rows.of(torch.zeros(1, 2))
+    >>> longer, other = rows.append(torch.ones(1, 1)), rows.append(torch.full((1, 1), 7.0))
+    >>> rows.first(2), longer.first(3), other.first(3)
+    (tensor([[0., 0.]]), tensor([[0., 0., 1.]]), tensor([[0., 0., 7.]]))
     """
 
-    def __init__(self) -> None:
-        self.length = 0
-        self._room: Tensor | None = None
-        self._claims = Claims(0)
+    buffer: Tensor
+    length: int
+    """Number of rows."""
+    free: dict[int, bool]
+    """The row where the buffer is free, shared with the buffer. Removing it (atomically) claims the rest."""
 
-    def add(self, new: Tensor) -> Rows:
-        """Append (B, m, ...)."""
-        length, room = self.length + new.shape[1], self._room
-        if room is None or length > room.shape[1] or not self._claims.claim(self.length, length):
-            larger = new.new_empty(len(new), max(length, 2 * self.length), *new.shape[2:])
-            if room is not None:
-                larger[:, : self.length] = room[:, : self.length]
-            self._room, self._claims = larger, Claims(length)
-            room = larger
-        room[:, self.length : length] = new
-        self.length = length
-        return self
+    @classmethod
+    def of(cls, rows: Tensor) -> Rows:
+        """Hold rows (B, n, ...)."""
+        return cls(rows, rows.shape[1], {})
 
-    def upto(self, length: int) -> Tensor:
-        """The first ``length`` rows."""
-        assert self._room is not None
-        return self._room[:, :length]
+    def append(self, new: Tensor) -> Rows:
+        """Return these rows followed by new ones (B, m, ...)."""
+        length, buffer, free = self.length + new.shape[1], self.buffer, self.free
+        if length > buffer.shape[1] or free.pop(self.length, None) is None:
+            with torch.inference_mode(False):  # so that later rows may be written in any mode
+                buffer = new.new_empty(len(new), max(length, 2 * self.length), *new.shape[2:])
+            buffer[:, : self.length] = self.first(self.length)
+            free = {}
+        buffer[:, self.length : length] = new
+        free[length] = True
+        return Rows(buffer, length, free)
+
+    def first(self, length: int) -> Tensor:
+        """Return the first rows."""
+        return self.buffer[:, :length]
 
     def at(self, places: Sequence[int]) -> Tensor:
-        """Some rows, (B, len(places), ...)."""
+        """Return some rows, (B, len(places), ...)."""
         if len(places) == 1:
-            return self.upto(places[0] + 1)[:, places[0] :]
-        return self.upto(max(places) + 1)[:, places]
-
-    def fork(self) -> Rows:
-        """A copy that shares what is there; what either adds, the other does not see."""
-        copy = Rows()
-        copy.length, copy._room, copy._claims = self.length, self._room, self._claims
-        return copy
+            return self.buffer[:, places[0] : places[0] + 1]
+        return self.buffer[:, list(places)]
 
 
-# On short histories operations are so small that their number is what counts: one tensor is not copied.
+# Operations on short histories are so small that their number decides: a single tensor is not copied.
 
 
 def stacked(tensors: Sequence[Tensor]) -> Tensor:
-    """K tensors (B, ...) as (B, K, ...)."""
+    """Stack K tensors (B, ...) as (B, K, ...)."""
     return tensors[0][:, None] if len(tensors) == 1 else torch.stack(list(tensors), 1)
 
 
 def joined(tensors: Sequence[Tensor], dim: int = 1) -> Tensor:
-    """Tensors (B, k, ...) one after the other."""
+    """Concatenate tensors (B, k, ...)."""
     return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors), dim)
 
 
 def numbers(values: Sequence[float], like: Tensor) -> Tensor:
-    """Numbers as a tensor of the same kind, which is not to be changed: it is made once."""
+    """Return numbers as a tensor of the same dtype and device; it is cached and must not be changed."""
     return _numbers(tuple(values), like.dtype, like.device)
 
 
@@ -105,6 +83,6 @@ def _numbers(values: tuple[float, ...], dtype: torch.dtype, device: torch.device
         return torch.tensor(values, dtype=dtype, device=device)
 
 
-def twice(rows: Tensor) -> Tensor:
-    """A batch (B, ...) and the same again, (2 B, ...)."""
-    return rows[None].expand(2, *rows.shape).flatten(0, 1)
+def twice(x: Tensor) -> Tensor:
+    """Repeat a batch (B, ...), (2 B, ...)."""
+    return torch.cat([x, x])

@@ -1,4 +1,4 @@
-"""Sums over rows from which ridge regressions are solved, at many sizes together."""
+"""Ridge regressions solved from sums over rows, or from the rows while they are few."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from torch import Tensor
 
 from pfnts.backbones.network.features.rows import joined, numbers, stacked
 
+ENTRIES = 2**25
+"""Entries of the matrices that are factored in one call: more might not fit in memory."""
+
 
 @dataclass(frozen=True)
 class Sums:
-    """What a ridge regression needs to know of the first rows."""
+    """Sums over the first rows of B histories, sufficient for a ridge regression."""
 
     gram: Tensor
     """(B, F, F)"""
@@ -39,7 +42,7 @@ class Sums:
         )
 
     def through(self, Z: Tensor, y: Tensor, ends: Sequence[int]) -> list[Sums]:
-        """Add rows as `plus` does; give the sums after ``ends`` rows, counted from the first of all."""
+        """Add rows as `plus` does; return the sums after ``ends`` rows of the history."""
         found, sums = [], self
         for end in ends:
             if end > sums.rows:
@@ -50,10 +53,10 @@ class Sums:
 
 
 def solve(sums: Sequence[Sums], *, penalties: Sequence[float]) -> tuple[Tensor, Tensor]:
-    """Coefficients (B, K, F, L) of K sums under L penalties, and the log evidence of each, (B, K, L).
+    """Return coefficients (B, K, F, L) of K sums under L penalties, and the log evidence of each, (B, K, L).
 
-    The evidence is of coefficients with variance s^2 / penalty and noise with variance s^2, s unknown; up to
-    a constant that depends on the number of rows alone.
+    Coefficients have prior variance s^2 / penalty and the noise has variance s^2, with s unknown; a constant
+    that depends only on the number of rows is left out of the evidence.
 
     Examples
     --------
@@ -63,90 +66,21 @@ def solve(sums: Sequence[Sums], *, penalties: Sequence[float]) -> tuple[Tensor, 
     (tensor([1., 2.]), torch.Size([1, 1, 1]))
     """
     found, evidence = [], []
-    at_once = max(1, 2**25 // (sums[0].gram.numel() * len(penalties)))  # all of them may not fit in memory
+    at_once = max(1, ENTRIES // (sums[0].gram.numel() * len(penalties)))
     for i in range(0, len(sums), at_once):
         part = sums[i : i + at_once]
-        gram, moment = stacked([s.gram for s in part]), stacked([s.moment for s in part])
-        square = stacked([s.square for s in part])[..., None]
-        halves, penalty = numbers([s.rows / 2 for s in part], gram)[:, None], numbers(penalties, gram)
-        ridge = gram[:, :, None].repeat(1, 1, len(penalties), 1, 1)
-        ridge.diagonal(dim1=-2, dim2=-1).add_(penalty[:, None])
-        factor, _ = torch.linalg.cholesky_ex(ridge)  # (B, k, L, F, F); positive definite by the penalty
+        moment, square = stacked([s.moment for s in part]), stacked([s.square for s in part])
+        factor = _factor(stacked([s.gram for s in part]), penalties)  # (B, k, L, F, F)
         right = moment[:, :, None, :, None].expand(*factor.shape[:-1], 1)
         solved = torch.cholesky_solve(right, factor)[..., 0]  # (B, k, L, F)
         found.append(solved.mT)
-        left = square - (solved * moment[:, :, None]).sum(-1)  # (B, k, L)
-        evidence.append(_evidence(factor, left, square, halves, penalty))
+        left = square[..., None] - (solved * moment[:, :, None]).sum(-1)
+        evidence.append(_evidence(factor, left, square, [s.rows for s in part], penalties))
     return joined(found), joined(evidence)
 
 
-@dataclass(frozen=True)
-class FewRows:
-    """Ridge regressions on fewer rows than features, by matrices of as many rows: the same, for less.
-
-    Rows that come after a size are zeros there, so that all sizes are one batch.
-    """
-
-    Z: Tensor
-    """(B, n, F)"""
-    y: Tensor
-    """(B, n)"""
-    sizes: Sequence[int]
-    """K of them, the last is n"""
-
-    def solve(self, *, penalties: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """Coefficients (B, K, F, L) of all sizes under L penalties, and log evidence (B, K, L), as `solve`.
-
-        Examples
-        --------
-        >>> few = FewRows(torch.eye(2)[None], torch.tensor([[2.0, 4.0]]), [1, 2])
-        >>> few.solve(penalties=[1.0])[0].flatten()
-        tensor([1., 0., 1., 2.])
-        """
-        penalty, factor = numbers(penalties, self.Z), self._factor(penalties)  # (B, K, L, n, n)
-        y = (self.y[:, None] * self._there)[:, :, None]
-        weights = torch.cholesky_solve(y[..., None].expand(*factor.shape[:-1], 1), factor)[..., 0]
-        left, square = penalty * (weights * y).sum(-1), (y**2).sum(-1)  # (B, K, L), (B, K, 1)
-        halves = numbers([size / 2 for size in self.sizes], self.Z)[:, None]
-        return (weights @ self.Z[:, None]).mT, _evidence(factor, left, square, halves, penalty)
-
-    def inverses(self, *, penalty: float) -> Tensor:
-        """Inverses (B, K, F, F) under one penalty, as `inverses`.
-
-        Examples
-        --------
-        >>> FewRows(torch.eye(2)[None], torch.tensor([[2.0, 4.0]]), [1]).inverses(penalty=1.0)[0, 0]
-        tensor([[0.5000, 0.0000],
-                [0.0000, 1.0000]])
-        """
-        rows = self.Z[:, None] * self._there[..., None]
-        half = torch.linalg.solve_triangular(self._factor([penalty])[:, :, 0], rows, upper=False)
-        eye = torch.eye(self.Z.shape[2], dtype=self.Z.dtype, device=self.Z.device)
-        return (eye - half.mT @ half) / penalty
-
-    @property
-    def _there(self) -> Tensor:
-        """(K, n), 1 for the rows of a size and 0 for those after it."""
-        row = torch.arange(self.Z.shape[1], device=self.Z.device)
-        return (row < numbers(self.sizes, self.Z)[:, None]).to(self.Z.dtype)
-
-    def _factor(self, penalties: Sequence[float]) -> Tensor:
-        there = self._there
-        kernel = (self.Z @ self.Z.mT)[:, None] * (there[:, :, None] * there[:, None])
-        kernel = kernel[:, :, None].repeat(1, 1, len(penalties), 1, 1)
-        kernel.diagonal(dim1=-2, dim2=-1).add_(numbers(penalties, self.Z)[:, None])
-        return torch.linalg.cholesky_ex(kernel)[0]
-
-
-def _evidence(factor: Tensor, left: Tensor, square: Tensor, halves: Tensor, penalty: Tensor) -> Tensor:
-    """Log evidence from a factor (..., L, m, m), what is left of the targets' squares, and halves of rows."""
-    left = left.maximum(1e-6 * square + 1e-9)  # what float32 can tell from nothing
-    size = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - factor.shape[-1] / 2 * penalty.log()
-    return -size - halves * left.log()
-
-
 def inverses(sums: Sequence[Sums], *, penalty: float) -> Tensor:
-    """Inverses (B, K, F, F) of the matrices of K sums under one penalty: how well coefficients are known.
+    """Return the inverses (B, K, F, F) of the matrices of K sums under one penalty.
 
     Examples
     --------
@@ -155,8 +89,45 @@ def inverses(sums: Sequence[Sums], *, penalty: float) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.5000]])
     """
-    gram = stacked([s.gram for s in sums])
-    eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    factor, _ = torch.linalg.cholesky_ex(gram + penalty * eye)
-    half = torch.linalg.solve_triangular(factor, eye.expand_as(factor), upper=False)
-    return half.mT @ half
+    factor = _factor(stacked([s.gram for s in sums]), [penalty])[:, :, 0]
+    eye = torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+    return torch.cholesky_solve(eye.expand_as(factor), factor)
+
+
+def solve_few(
+    Z: Tensor, y: Tensor, sizes: Sequence[int], *, penalties: Sequence[float]
+) -> tuple[Tensor, Tensor]:
+    """Return what `solve` does after K ``sizes`` of rows Z (B, n, F), y (B, n), the last size n.
+
+    It takes less time for fewer rows than functions: the matrices are (n, n). Rows after a size are zeros.
+
+    Examples
+    --------
+    >>> coefficients, _ = solve_few(torch.eye(2)[None], torch.tensor([[2.0, 4.0]]), [1, 2], penalties=[1.0])
+    >>> coefficients.flatten()
+    tensor([1., 0., 1., 2.])
+    """
+    row = torch.arange(Z.shape[1], device=Z.device)
+    included = (row < numbers(sizes, Z)[:, None]).to(Z.dtype)  # (K, n)
+    factor = _factor((Z @ Z.mT)[:, None] * (included[:, :, None] * included[:, None]), penalties)
+    y = (y[:, None] * included)[:, :, None]  # (B, K, 1, n)
+    weights = torch.cholesky_solve(y[..., None].expand(*factor.shape[:-1], 1), factor)[..., 0]
+    left = numbers(penalties, Z) * (weights * y).sum(-1)  # (B, K, L)
+    return (weights @ Z[:, None]).mT, _evidence(factor, left, (y**2).sum(-1)[..., 0], sizes, penalties)
+
+
+def _factor(gram: Tensor, penalties: Sequence[float]) -> Tensor:
+    """Return Cholesky factors (B, K, L, m, m) of matrices (B, K, m, m) plus each penalty."""
+    ridge = gram[:, :, None].repeat(1, 1, len(penalties), 1, 1)
+    ridge.diagonal(dim1=-2, dim2=-1).add_(numbers(penalties, gram)[:, None])
+    return torch.linalg.cholesky_ex(ridge)[0]
+
+
+def _evidence(
+    factor: Tensor, left: Tensor, square: Tensor, rows: Sequence[int], penalties: Sequence[float]
+) -> Tensor:
+    """Return log evidence (B, K, L) from residual squares, ``left``, and squares of the targets (B, K)."""
+    left = left.maximum(1e-6 * square[..., None] + 1e-9)  # what float32 can tell from zero
+    penalty, halves = numbers(penalties, left), numbers([n / 2 for n in rows], left)[:, None]
+    size = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1) - factor.shape[-1] / 2 * penalty.log()
+    return -size - halves * left.log()

@@ -1,86 +1,71 @@
-"""How well each prediction has done so far, and what that makes of them together."""
+"""Errors of each prediction on the rows before, and the average of predictions weighted by them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from pfnts.backbones.network.features.rows import Rows, numbers
+from pfnts.backbones.network.features.table import FEATURES, PREDICTIONS
 
-ADDED = 2
-"""Predictions that the record adds."""
 PATIENCE = 4.0
-"""In a likelihood it would be 2: errors of rows that come one after the other are alike, and count half."""
+"""A likelihood would have 2: errors of successive rows are correlated, and count half."""
+_OTHERS = [f.name for f in FEATURES if f.kind == "prediction" and f.module != "track_record"]
 
 
-class Record:
-    """Errors of predictions in B histories, which grow together.
+@dataclass(frozen=True)
+class TrackRecord:
+    """Running sums over the rows of B histories."""
 
-    What is known of a row are predictions and, after them, notes, which predict nothing. The record adds two
-    predictions, an average of the others by their squared errors on the rows so far (prequential) and the
-    mean of the rows so far. It adds notes: the logarithm of the root mean squared error of every prediction,
-    of these two as well, and of the number of rows.
-    """
+    sums: Rows
+    """(B, n + 1, PREDICTIONS + 1), of squared errors and of targets, before each row and after the last."""
 
-    def __init__(self) -> None:
-        self._errors = Rows()
-        self._own_errors = Rows()  # of the two predictions that are added
-        self._targets = Rows()
+    @classmethod
+    def none(cls, X: Tensor) -> TrackRecord:
+        """Sums over no rows of histories (B, any, P)."""
+        return cls(Rows.of(X.new_zeros(len(X), 1, PREDICTIONS + 1)))
 
-    def fork(self) -> Record:
-        """A copy that grows on its own."""
-        copy = Record()
-        copy._errors, copy._own_errors = self._errors.fork(), self._own_errors.fork()
-        copy._targets = self._targets.fork()
-        return copy
+    def extend(self, found: Mapping[str, Tensor], y: Tensor) -> tuple[TrackRecord, dict[str, Tensor]]:
+        """Add rows with features (B, m, width) and targets y (B, m); return the features of the record."""
+        others = torch.cat([found[name] for name in _OTHERS], -1)
+        rows, last = self.sums.length - 1, self.sums.at([self.sums.length - 1])
+        target = y[..., None]
+        before, after = _running(last[..., : others.shape[-1]], (others - target) ** 2)
+        target_before, target_after = _running(last[..., -1:], target)
+        size = torch.arange(rows, rows + y.shape[1], device=y.device).to(y.dtype)[:, None]
+        own = _own(others, before, target_before, size)
+        own_before, own_after = _running(last[..., others.shape[-1] : -1], (own - target) ** 2)
+        sums = self.sums.append(torch.cat([after, own_after, target_after], -1))
+        return TrackRecord(sums), _named(own, torch.cat([before, own_before], -1), size)
 
-    def extend(self, first: Tensor, y: Tensor, *, notes: int) -> Tensor:
-        """Add rows, each with what was said of it (B, m, K), and give that with what the record adds."""
-        said = first[..., :-notes]
-        if not self._errors.length:  # sums over no rows
-            self._errors.add(torch.zeros_like(said[:, :1]))
-            self._own_errors.add(torch.zeros_like(said[:, :1, :ADDED]))
-            self._targets.add(torch.zeros_like(y[:, :1]))
-        before, rows = self._errors.length - 1, y.shape[1]
-        errors = _running(self._errors, (said - y[..., None]) ** 2)
-        targets = _running(self._targets, y)[..., None]
-        size = torch.arange(before, before + rows, device=y.device).to(y.dtype)[:, None]
-        added = _added(said, errors, targets, size)
-        own_errors = _running(self._own_errors, (added - y[..., None]) ** 2)
-        return _completed(first, added, torch.cat([errors, own_errors], -1), size, notes)
-
-    def complete(self, first: Tensor, sizes: Sequence[int], *, notes: int) -> Tensor:
-        """Add to what is said of queries after the first rows (B, S, q, K), without learning from it."""
-        said = first[..., :-notes]
-        if not self._errors.length:
-            return torch.nn.functional.pad(first, (0, 2 * ADDED + said.shape[-1] + 1))
-        errors, own_errors = (x.at(sizes)[:, :, None] for x in (self._errors, self._own_errors))
-        targets = self._targets.at(sizes)[:, :, None, None]  # (B, S, 1, K), as the errors
-        size = numbers(sizes, first)[:, None, None]
-        added = _added(said, errors, targets, size)
-        return _completed(first, added, torch.cat([errors, own_errors], -1), size, notes)
+    def at(self, found: Mapping[str, Tensor], sizes: Sequence[int]) -> dict[str, Tensor]:
+        """Return the features of the record for queries with features (B, S, q, width), by the first rows."""
+        others = torch.cat([found[name] for name in _OTHERS], -1)
+        sums, size = self.sums.at(sizes)[:, :, None], numbers(sizes, others)[:, None, None]
+        return _named(_own(others, sums[..., : others.shape[-1]], sums[..., -1:], size), sums[..., :-1], size)
 
 
-def _running(sums: Rows, new: Tensor) -> Tensor:
-    """Continue sums by (B, m, ...); give them as they were before each of the new rows."""
-    last = sums.upto(sums.length)[:, -1:]
-    grown = last + new.cumsum(1)
-    sums.add(grown)
-    return torch.cat([last, grown[:, :-1]], 1)
+def _running(last: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
+    """Continue sums (B, 1, K) by (B, m, K): before and after each of the new rows."""
+    after = last + new.cumsum(1)
+    return torch.cat([last, after[:, :-1]], 1), after
 
 
-def _added(said: Tensor, errors: Tensor, targets: Tensor, size: Tensor) -> Tensor:
-    """The average of predictions (..., K) by their errors so far, and the mean so far, (..., 2)."""
+def _own(others: Tensor, errors: Tensor, targets: Tensor, size: Tensor) -> Tensor:
+    """Return the average of predictions (..., K) by their errors, and the mean of the targets, (..., 2)."""
     weight = torch.softmax(-size / PATIENCE * torch.log1p(errors), -1)
-    average = (weight * said).sum(-1, keepdim=True)
+    average = (weight * others).sum(-1, keepdim=True)
     return torch.cat([average, (targets / size.clamp(min=1)).expand_as(average)], -1)
 
 
-def _completed(first: Tensor, added: Tensor, errors: Tensor, size: Tensor, notes: int) -> Tensor:
-    """Predictions and those added, then notes and those added; errors are sums over ``size`` rows."""
-    errors = ((errors + 0.01) / (size + 1)).log() / 2
-    errors = errors.expand(*added.shape[:-1], -1)
-    rows = (torch.log1p(size) / 4).expand_as(added[..., :1])
-    return torch.cat([first[..., :-notes], added, first[..., -notes:], errors, rows], -1)
+def _named(own: Tensor, errors: Tensor, size: Tensor) -> dict[str, Tensor]:
+    rms = ((errors + 0.01) / (size + 1)).log() / 2
+    return {
+        "average by errors": own[..., :1],
+        "mean": own[..., 1:],
+        "errors": rms.expand(*own.shape[:-1], -1),
+        "rows": (torch.log1p(size) / 4).expand_as(own[..., :1]),
+    }

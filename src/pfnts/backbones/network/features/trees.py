@@ -1,17 +1,14 @@
-"""Boosted regression trees on the rows before each row: what jumps at thresholds, and at several together.
+"""Boosted regression trees on the rows before each row: they find jumps, also at several thresholds together.
 
-In each of a few rounds some trees are grown side by side on what the rounds before leave unexplained, every
-one on rows counted as a bootstrap sample would, and their average is added. Thresholds are quantiles of the
-rows. Splits are chosen by sums of whole numbers, which are exact in any order: the same rows give the same
-trees, and on a CPU the same predictions to the last bit, whatever else is computed beside them. Of splits
-that part few rows in the same way, the one with the widest gap between them is taken, whatever the order of
-the columns.
+Each round fits some trees to the residuals of the rounds before, each to a bootstrap sample of the rows, and
+adds their average. Thresholds are quantiles of the rows. Splits are chosen by sums of whole numbers, which
+are exact in any order: the same rows give the same trees. Of splits with the same rows on both sides the one
+with the widest gap is chosen, in any order of the columns.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -23,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pfnts.backbones.network.features.histograms import Bins, BinSums, of_leaf
+from pfnts.backbones.network.features.refits import latest, two_per_doubling
 from pfnts.backbones.network.features.rows import joined, stacked
 
 ROUNDS = 8
@@ -32,113 +30,105 @@ DEPTH = 4
 RATE = 0.4
 """Share of a round's trees that is added."""
 EARLY = 3
-"""Rounds after which a first prediction is made; the second is that of all rounds."""
+"""Rounds of the first prediction; the second is that of all rounds."""
 PREDICTIONS = 2
 FIRST = 8
-"""Rows of the first fit; nothing is said before."""
+"""Rows of the first fit; predictions are zero before."""
 THRESHOLDS = 63
-"""Of a column, at most; fewer where columns are many, `QUESTIONS` in all, or rows few, one to four."""
-QUESTIONS = 1024
+"""Most of a column; fewer where columns are many, `SPLITS` in all, or rows are few, one per four."""
+SPLITS = 1024
 SHRINKAGE = 2.0
-"""Rows with a residual of zero that a leaf holds beside its own."""
+"""Rows with a residual of zero that are added to each leaf."""
 LEAST = 2.0
-"""Rows of a leaf."""
+"""Fewest rows of a leaf."""
 MARGIN = 1e-3
-"""Share by which the widest gap adds to what a split explains."""
+"""Share by which the widest gap increases the gain of a split."""
 FINE = 2.0**30
 """One over the unit of a leaf's value: sums over trees are exact in double precision."""
 LEAST_UNIT = 1e-6
-"""Of residuals, over which they are whole numbers."""
+"""Smallest unit in which residuals are whole numbers."""
 WHOLE = 1023
 """The largest residual as a whole number: sums over 16,384 rows are exact in single precision."""
 FEW_CELLS = 2**15
-"""Rows times columns: on one core trees of so many grow in 15 to 25 ms, on a card by 1,400 operations, each
-of which takes some 10 us to begin."""
+"""Values of a batch of rows up to which trees are fitted on the CPU: a core takes 15 to 25 ms, a card 1,400
+operations of at least 10 us each."""
+
+EMPTY = torch.empty(0)
 
 T = TypeVar("T", Tensor, NDArray[np.floating[Any]])
 
 
+@dataclass(frozen=True)
 class Trees:
-    """Boosted trees of B histories of one shape, which grow together.
-
-    Parameters
-    ----------
-    refits
-        Sizes up to some number at which trees are grown anew.
-    few_on
-        Where trees are grown on few rows, `FEW_CELLS`; where the rows are when left out.
+    """Boosted trees of B histories, fitted again at some sizes.
 
     Examples
     --------
     >>> X = torch.linspace(-1, 1, 64)[None, :, None]
-    >>> trees = Trees(lambda n: [64] if n >= 64 else [])
-    >>> said = trees.extend(X, (X[..., 0] > 0.3).double())
-    >>> trees.say(torch.tensor([[[0.2], [0.4]]]), [64])[0, 0, :, 1].round(decimals=1)
+    >>> trees, of_rows = Trees.none().extend(X, (X[..., 0] > 0.3).double())
+    >>> trees.at(torch.tensor([[[0.2], [0.4]]]), [64])[0, 0, :, 1].round(decimals=1)
     tensor([0., 1.], dtype=torch.float64)
     """
 
-    def __init__(self, refits: Callable[[int], list[int]], *, few_on: str | None = None) -> None:
-        self._refits, self._few_on = refits, few_on
-        self._rows = 0
-        self._sizes: list[int] = []
-        self._fits: list[BoostedTrees] = []
+    rows: int
+    fits: tuple[BoostedTrees, ...]
 
-    def fork(self) -> Trees:
-        """A copy that grows on its own."""
-        copy = Trees(self._refits, few_on=self._few_on)
-        copy._rows, copy._sizes, copy._fits = self._rows, list(self._sizes), list(self._fits)
-        return copy
+    @classmethod
+    def none(cls) -> Trees:
+        """Hold no rows; predictions are zero."""
+        return cls(0, (BoostedTrees(0),))
 
-    def extend(self, X: Tensor, y: Tensor) -> Tensor:
-        """Take note that the history is X (B, n, P), y (B, n) now; give what is said of the new rows."""
-        before, after = self._rows, X.shape[1]
-        new = [size for size in self._refits(after) if size > max(before, FIRST - 1)]
-        self._sizes += new
-        self._fits += [self._grown(X[:, :size], y[:, :size]) for size in new]
-        self._rows = after
+    def extend(self, X: Tensor, y: Tensor) -> tuple[Trees, Tensor]:
+        """Add the new rows of histories X (B, n, P), y (B, n); return predictions of each, made before it."""
+        before, after = self.rows, X.shape[1]
+        new = [size for size in two_per_doubling(after) if size > max(before, FIRST - 1)]
+        grown = Trees(after, (*self.fits, *(_grown(X[:, :size], y[:, :size]) for size in new)))
         cuts = [before, *(size for size in new if size < after), after]
-        return joined([self.say(X[:, begin:end], [begin])[:, 0] for begin, end in pairwise(cuts)])
+        return grown, joined([grown.at(X[:, begin:end], [begin])[:, 0] for begin, end in pairwise(cuts)])
 
-    def _grown(self, X: Tensor, y: Tensor) -> BoostedTrees:
-        if self._few_on is None or X[0].numel() > FEW_CELLS:
-            return BoostedTrees.grown(X, y)
-        return BoostedTrees.grown(X.to(self._few_on), y.to(self._few_on)).to(X.device)
+    def at(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Predict queries X (B, q, P) from the first rows, (B, S, q, 2)."""
+        fits = [latest(self.fits, size) for size in sizes]
+        told = {fit.size: fit(X) for fit in fits}
+        return stacked([told[fit.size] for fit in fits])
 
-    def say(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Predict contexts X (B, q, P) from the first rows, (B, S, q, 2)."""
-        fits = [bisect_right(self._sizes, size) for size in sizes]
-        said = {fit: self._said_by(fit, X) for fit in dict.fromkeys(fits)}
-        return stacked([said[fit] for fit in fits])
 
-    def _said_by(self, fit: int, X: Tensor) -> Tensor:
-        """What the first, second, ... fit says of contexts X (B, q, P); zero before the first."""
-        return self._fits[fit - 1](X) if fit else X.new_zeros(*X.shape[:2], PREDICTIONS)
+def _grown(X: Tensor, y: Tensor) -> BoostedTrees:
+    """Grow trees where it takes less time."""
+    if X.numel() > FEW_CELLS:
+        return BoostedTrees.grown(X, y)
+    return BoostedTrees.grown(X.cpu(), y.cpu()).to(X.device)
 
 
 @dataclass(frozen=True)
 class BoostedTrees:
-    """Trees of all rounds, each with a question at every node, node after node and level after level."""
+    """Trees of all rounds, with a split at every node, level by level."""
 
-    columns: Tensor
+    size: int
+    """Number of rows they were fitted to; there are no trees if it is zero."""
+    columns: Tensor = EMPTY
     """(B, M, nodes)"""
-    thresholds: Tensor
-    """(B, M, nodes); a row goes right if it lies above, and none does where a node is not split."""
-    values: Tensor
-    """(B, M, leaves), what each adds to a prediction."""
+    thresholds: Tensor = EMPTY
+    """(B, M, nodes); a row above it goes right; infinite where a node is not split."""
+    values: Tensor = EMPTY
+    """(B, M, leaves), added to a prediction."""
 
     @classmethod
     def grown(cls, X: Tensor, y: Tensor) -> BoostedTrees:
         """Fit to rows X (B, n, P), y (B, n)."""
         grow = by_histograms if X.device.type == "cpu" else by_products
-        rounds = grow(X, y, Questions.of(X), sampled(X.shape[1], X.device))
-        return cls(*(torch.cat(part, 1) for part in zip(*rounds, strict=True)))
+        rounds = grow(X, y, Splits.of(X), sampled(X.shape[1], X.device))
+        return cls(X.shape[1], *(torch.cat(part, 1) for part in zip(*rounds, strict=True)))
 
     def to(self, device: torch.device) -> BoostedTrees:
-        """The same trees elsewhere."""
-        return BoostedTrees(self.columns.to(device), self.thresholds.to(device), self.values.to(device))
+        """Move the trees to a device."""
+        parts = (self.columns, self.thresholds, self.values)
+        return BoostedTrees(self.size, *(part.to(device) for part in parts))
 
     def __call__(self, X: Tensor) -> Tensor:
         """Predict contexts X (B, q, P), (B, q, 2)."""
+        if not self.size:
+            return X.new_zeros(*X.shape[:2], PREDICTIONS)
         leaf = torch.zeros(*self.columns.shape[:2], X.shape[1], dtype=torch.long, device=X.device)
         for level in range(DEPTH):
             node = leaf + (2**level - 1)
@@ -149,19 +139,19 @@ class BoostedTrees:
 
 
 @dataclass(frozen=True)
-class Questions:
-    """What trees may ask: whether a column lies above a threshold, E of them for each column."""
+class Splits:
+    """Candidate splits: E thresholds of each column."""
 
     thresholds: Tensor
-    """(B, E, P), in order; as questions they are numbered column after column for each."""
+    """(B, E, P), in increasing order; splits are numbered threshold by threshold."""
     favour: Tensor
-    """(B, E P), little more than one: the more, the wider the gap between the rows on both sides."""
+    """(B, E P), slightly more than one: the wider the gap between the rows on both sides, the more."""
 
     @classmethod
-    def of(cls, X: Tensor) -> Questions:
-        """Put thresholds between neighbouring values of rows X (B, n, P), at evenly spaced ranks."""
+    def of(cls, X: Tensor) -> Splits:
+        """Choose thresholds between adjacent values of rows X (B, n, P), at evenly spaced ranks."""
         n, features = X.shape[1:]
-        count = max(1, min(THRESHOLDS, n // 4, QUESTIONS // features))
+        count = max(1, min(THRESHOLDS, n // 4, SPLITS // features))
         rank = torch.arange(1, count + 1, device=X.device) * n // (count + 1)
         ordered = X.sort(1).values
         below, beyond = ordered[:, rank - 1], ordered[:, rank]  # (B, E, P)
@@ -171,16 +161,16 @@ class Questions:
 
 
 Grown = list[tuple[Tensor, ...]]
-"""Columns, thresholds and values of the trees of each round."""
+"""Columns, thresholds and values of the trees, round by round."""
 
 
-def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> Grown:
+def by_products(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:
     """Grow trees on rows X (B, n, P), y (B, n), which count ``weights`` (ROUNDS, T, n) times.
 
-    Every sum over rows is a product of matrices: best on a card.
+    Sums over rows are matrix products: fast on a card.
     """
     batch, rows, features = X.shape
-    above = (X[:, :, None] > questions.thresholds[:, None]).flatten(2).float()  # (B, n, E P)
+    above = (X[:, :, None] > splits.thresholds[:, None]).flatten(2).float()  # (B, n, E P)
     residual, rounds = y, list[tuple[Tensor, ...]]()
     for weight in weights:
         unit = residual.abs().amax(1, keepdim=True).clamp(min=LEAST_UNIT) / WHOLE
@@ -192,8 +182,8 @@ def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> 
             each = _by_leaf(counted, leaf, 2**level)  # (B, 2, T, L, n)
             right = (each.flatten(1, 3) @ above).view(batch, 2, TREES, 2**level, -1)
             gain = gains(*right.unbind(1), *each.sum(-1)[..., None].unbind(1))
-            best, at = (gain * questions.favour[:, None, None]).max(-1)  # (B, T, L)
-            cut = questions.thresholds.flatten(1).gather(1, at.flatten(1)).view(at.shape)
+            best, at = (gain * splits.favour[:, None, None]).max(-1)  # (B, T, L)
+            cut = splits.thresholds.flatten(1).gather(1, at.flatten(1)).view(at.shape)
             columns.append(at % features)
             cuts.append(cut.masked_fill(best <= 0, torch.inf))
             leaf = _below(leaf, X, columns[-1].gather(2, leaf), cuts[-1].gather(2, leaf))
@@ -204,10 +194,10 @@ def by_products(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> 
     return rounds
 
 
-def by_histograms(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -> Grown:
-    """The same, to the last bit, with every sum over rows a histogram: best on a CPU."""
+def by_histograms(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:
+    """Grow the same trees as `by_products`, with histograms for the sums: fast on a CPU."""
     batch, rows, features = X.shape
-    thresholds, favour = questions.thresholds.numpy(), questions.favour.numpy()[:, None, None]
+    thresholds, favour = splits.thresholds.numpy(), splits.favour.numpy()[:, None, None]
     bins, history = Bins(X.numpy(), thresholds), np.arange(batch)[:, None, None]
     residual, rounds = y.numpy(), list[tuple[Tensor, ...]]()
     for weight in weights.numpy():
@@ -233,15 +223,15 @@ def by_histograms(X: Tensor, y: Tensor, questions: Questions, weights: Tensor) -
 
 
 def _by_leaf(counted: Tensor, leaf: Tensor, leaves: int) -> Tensor:
-    """Numbers of rows (B, 2, T, n) where they are in a leaf, zero elsewhere, (B, 2, T, leaves, n)."""
+    """Spread numbers of rows (B, 2, T, n) over leaves: zero where a row is not, (B, 2, T, leaves, n)."""
     among = torch.arange(leaves, device=leaf.device)[:, None] == leaf[:, :, None]  # (B, T, L, n)
     return counted[:, :, :, None] * among[:, None]
 
 
 def gains(right_count: T, right_sum: T, count: T, total: T) -> T:
-    """By how much squared errors fall if a node is split; zero where a side would have too few rows.
+    """Return by how much splits reduce the squared errors of a node; zero if a side has too few rows.
 
-    The first two (..., questions) are of the rows that go right, the others (..., 1) of all of the node's.
+    The first two arguments (..., splits) belong to the rows on the right, the others (..., 1) to all rows.
     """
     left_count, left_sum = count - right_count, total - right_sum
 
@@ -254,17 +244,17 @@ def gains(right_count: T, right_sum: T, count: T, total: T) -> T:
 
 
 def share(count: T, total: T) -> T:
-    """What leaves add to a prediction, in units of whole numbers."""
+    """Return the values of leaves, in units of whole numbers."""
     return RATE / TREES * total / (count + SHRINKAGE)
 
 
 def in_units(values: T) -> T:
-    """Values in units so fine, and so coarse, that sums of them are exact."""
+    """Round values to a unit so that sums of them are exact."""
     return (values * FINE).round() / FINE
 
 
 def _below(leaf: Tensor, X: Tensor, columns: Tensor, thresholds: Tensor) -> Tensor:
-    """Leaves of the next level to which contexts X (B, q, P) come from those they are in, (B, M, q)."""
+    """Return the leaves of contexts X (B, q, P) on the next level from those on this one, (B, M, q)."""
     each = X[:, None].expand(-1, columns.shape[1], -1, -1)
     right = each.gather(3, columns[..., None])[..., 0] > thresholds
     return torch.add(right, leaf, alpha=2)
@@ -272,7 +262,7 @@ def _below(leaf: Tensor, X: Tensor, columns: Tensor, thresholds: Tensor) -> Tens
 
 @lru_cache(maxsize=64)
 def sampled(rows: int, device: torch.device) -> Tensor:
-    """How often each row counts in every tree, (ROUNDS, TREES, rows): as in bootstrap samples."""
+    """Draw how often each row counts in every tree, as in bootstrap samples, (ROUNDS, TREES, rows)."""
     drawn = np.random.default_rng(rows).poisson(1.0, size=(ROUNDS, TREES, rows))
     with torch.inference_mode(False):
         return torch.tensor(drawn, dtype=torch.float32, device=device)

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pfnts.backbones.network.columns import ColumnReduction
-from pfnts.backbones.network.features.regressions import BASE_PREDICTIONS, Regressions
+from pfnts.backbones.network.features.features import Features
+from pfnts.backbones.network.features.table import BASE_PREDICTIONS
 from pfnts.backbones.network.inference.cores import Cores
 from pfnts.backbones.network.inference.key_values import KeyValues, attention
 from pfnts.backbones.network.network import CausalPFN
@@ -97,7 +98,7 @@ class Cache:
         self._names_arm = self._views[-1].names_arm[None].to(self._regress_on)
         # By the whole pieces that they were told, the last few.
         self._regressions = {0: self._untold()}
-        self._tail: list[tuple[int, Regressions]] = []  # sizes after each of its pieces, and what is known
+        self._tail: list[tuple[int, Features]] = []  # sizes after each of its pieces, and what is known
         start = self._piece(self._place(0, 1, before=None), KnownRows.none(self.identity))
         self._start = [replace(start, start=True)]
 
@@ -170,9 +171,9 @@ class Cache:
         """Enter whole pieces of the history, up to ``size`` rows, and the tails of prefixes."""
         told, pieces = dict(self._regressions), list(self._start)
         for end in range(self.rows + self.piece, size + 1, self.piece):
-            told[end] = told[end - self.piece].fork()
-            pieces.append(self._known(end - self.piece, end, X, y, told[end], None))
-        known: list[tuple[int, Regressions]] = []
+            told[end], piece = self._known(end - self.piece, end, X, y, told[end - self.piece], None)
+            pieces.append(piece)
+        known: list[tuple[int, Features]] = []
         if tail:
             start = max(tail) - max(tail) % self.piece
             ends = self._tail_ends(start, tail)
@@ -182,9 +183,9 @@ class Cache:
             del self._tail[1 + common :]  # other rows will stand in their places
             known = self._tail[-1:]
             for end in ends[common:]:
-                last, regressions = known[-1][0], known[-1][1].fork()
-                pieces.append(self._known(last, end, X, y, regressions, start))
-                known.append((end, regressions))
+                features, piece = self._known(known[-1][0], end, X, y, known[-1][1], start)
+                pieces.append(piece)
+                known.append((end, features))
         yield pieces
         self._start, self.rows = [], size
         self._regressions = dict(sorted(told.items())[-KEPT:])
@@ -196,7 +197,7 @@ class Cache:
         It stays the same to the last bit, whatever enters meanwhile.
         """
         known = self._regressions[self.rows] if size % self.piece == 0 else dict(self._tail)[size]
-        return lambda shown: known.base_predictions(self._exact(shown), [size]).float()
+        return lambda shown: known.at(self._exact(shown), [size]).float()
 
     def upto(self, block: int, size: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the start row and the first ``size`` rows at a block, by its number."""
@@ -210,21 +211,23 @@ class Cache:
         """Where the start row stands; a tail lies before it, the other rows behind."""
         return self.piece - 1
 
-    def _untold(self) -> Regressions:
-        """Regressions that know of no rows; their trees grow on the CPU, for the reason of `SHORT`."""
-        return Regressions(self._names_arm, few_trees_on="cpu")
+    def _untold(self) -> Features:
+        """Return the features of no rows."""
+        like = torch.zeros(1, 1, self._views[-1].columns, device=self._regress_on)
+        return Features.none(self._exact(like[0]), names_arm=self._names_arm)
 
-    def _told(self, size: int, X: Array, y: Array) -> Regressions:
-        """What regressions knew after whole pieces that entered long ago."""
-        regressions = self._untold()
+    def _told(self, size: int, X: Array, y: Array) -> Features:
+        """Compute the features after whole pieces that entered long ago."""
+        features = self._untold()
         for end in range(self.piece, size + 1, self.piece):
             rows = slice(end - self.piece, end)
-            self._tell(self.show(X[rows])[1], self._views[0].targets(y[rows]), regressions)
-        return regressions
+            features, _ = self._tell(self.show(X[rows])[1], self._views[0].targets(y[rows]), features)
+        return features
 
-    def _tell(self, X: Tensor, y: Tensor, regressions: Regressions) -> Tensor:
-        """Show rows to regressions, and return what they said before, (1, m, base predictions)."""
-        return regressions.extend(self._exact(X), self._exact(y)).float().to(self.device)
+    def _tell(self, X: Tensor, y: Tensor, features: Features) -> tuple[Features, Tensor]:
+        """Append rows to features, and return their own, (1, m, BASE_PREDICTIONS)."""
+        features, told = features.extend(self._exact(X), self._exact(y))
+        return features, told.float().to(self.device)
 
     def _exact(self, x: Tensor) -> Tensor:
         """What regressions see, where they are made, in double precision if there is it."""
@@ -232,13 +235,14 @@ class Cache:
         return x if x.device.type == "mps" else x.double()
 
     def _known(
-        self, begin: int, end: int, X: Array, y: Array, regressions: Regressions, start: int | None
-    ) -> Piece:
+        self, begin: int, end: int, X: Array, y: Array, features: Features, start: int | None
+    ) -> tuple[Features, Piece]:
         """Rows from ``begin`` to ``end``, a whole piece or one of the tail that begins at ``start``."""
         (shown, told), target = self.show(X[begin:end]), self._views[0].targets(y[begin:end])
-        rows = shown[None], target[None], self._tell(told, target, regressions)
+        features, of_rows = self._tell(told, target, features)
         place = self._place(begin + 1, end + 1, before=start)
-        return self._piece(place, KnownRows(*(x.to(self.device) for x in rows)))
+        rows = shown[None], target[None], of_rows
+        return features, self._piece(place, KnownRows(*(x.to(self.device) for x in rows)))
 
     def _piece(self, place: _Place, rows: KnownRows) -> Piece:
         return Piece(self.network, self.kind, self.identity, rows, place, self._held)

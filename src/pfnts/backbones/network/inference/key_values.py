@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
+import threading
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pfnts.backbones.network.features.rows import Claims
 from pfnts.backbones.network.inference.cores import ONE_CORE, Cores
 from pfnts.backbones.network.inference.stretches import attention_in_parts, parted
 
@@ -18,6 +18,29 @@ FEW = 4
 FEW_ON_A_CARD = 6144
 """The same on a card, over all heads: fused attention goes through the keys once for every 64 queries, one
 key after the other, so that with few queries most of the card has nothing to do."""
+
+
+class Claims:
+    """How much of a storage is used, by all who share it: whoever holds all that is used may use more.
+
+    Examples
+    --------
+    >>> claims = Claims(3)
+    >>> claims.claim(3, 5), claims.claim(3, 4)
+    (True, False)
+    """
+
+    def __init__(self, used: int) -> None:
+        self._used = used
+        self._lock = threading.Lock()
+
+    def claim(self, begin: int, end: int) -> bool:
+        """Take what lies between, if nobody else has."""
+        with self._lock:
+            if self._used != begin:
+                return False
+            self._used = end
+            return True
 
 
 @dataclass(eq=False)

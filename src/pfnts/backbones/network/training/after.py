@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pfnts.backbones.network.features.regressions import base_predictions_of
+from pfnts.backbones.network.features.features import features_of
 from pfnts.backbones.network.network import CausalPFN
 from pfnts.backbones.network.normalisation import Normalisation
 
@@ -36,7 +36,7 @@ def predict_after(
         shown.float(),
         targets.float(),
         identity.to(X.device).expand(len(X), -1, -1),
-        base_predictions_of(shown, targets, asked=queries.shape[1]),
+        features_of(shown, targets, asked=queries.shape[1]),
         asked=queries.shape[1],
         together=True,
     )

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pfnts.backbones.network.features.features import Features
 from pfnts.backbones.network.features.kernels import CENTRES
-from pfnts.backbones.network.features.regressions import BASE_PREDICTIONS, Regressions
+from pfnts.backbones.network.features.table import BASE_PREDICTIONS
 from pfnts.backbones.network.normalisation import Normalisation
 from pfnts.backbones.network.prior.device_rng import DeviceRng
 from pfnts.backbones.network.prior.tables import Tables, draw_tables
@@ -53,9 +54,8 @@ class Minibatch:
         first = X.shape[1] - (asked if together else 1)
 
         def base_predictions(X: Tensor, y: Tensor, names_arm: Tensor) -> Tensor:
-            regressions = Regressions(names_arm)
-            said = regressions.extend(X[:, :first], y[:, :first])
-            return torch.cat([said, regressions.base_predictions(X[:, first:], [first])], 1)
+            features, of_rows = Features.none(X, names_arm=names_arm).extend(X[:, :first], y[:, :first])
+            return torch.cat([of_rows, features.at(X[:, first:], [first])], 1)
 
         basis = max(5 * X.shape[2] + 1, X.shape[2] + 1 + min(CENTRES, X.shape[1]))
         at_once = max(1, MATRICES // basis**2)
