@@ -29,7 +29,9 @@ class Counting(LinearBackbone):
 
 def policy_of(backbone: Any, **options: Any) -> PFNTS:
     options = (
-        {"encoding": "disjoint", "estimator": "subclt", "refresh": 2.0} | options | {"backbone": backbone}
+        {"encoding": "disjoint", "estimator": "subclt", "refresh": 2.0, "detector": None}
+        | options
+        | {"backbone": backbone}
     )
     return PFNTS(2, **gathered(PFNTS, options))
 

@@ -5,10 +5,11 @@ from pfnts.layouts.features import Features
 from pfnts.layouts.layout import Block, Disjoint, Joint, Layout
 from pfnts.layouts.learner import Learner, Sizes
 from pfnts.layouts.registry import Encoding, described, from_description, selector
-from pfnts.layouts.selectors import Adaptive, Fixed, LayoutSelector, Threshold
+from pfnts.layouts.selectors import Adaptive, Averaged, Fixed, LayoutSelector, Threshold
 
 __all__ = [
     "Adaptive",
+    "Averaged",
     "Block",
     "Change",
     "Disjoint",

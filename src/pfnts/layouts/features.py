@@ -76,6 +76,7 @@ class Features:
     name: ClassVar[str] = "features"
     switch_times: ClassVar[tuple[int, ...]] = ()
     compares: ClassVar[bool] = False
+    averages: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.shortlist >= 1 or self.shortlist % 1:

@@ -24,6 +24,8 @@ _LOGGER = logging.getLogger("pfnts")
 _EARLY = (1, 2, 4)
 """Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``;
 where an arm has its own, when it has ``warmup`` rows: it is warm then."""
+_NEGLIGIBLE, _HOPELESS, _FEWEST_SCORED = 1e-3, 1e-6, 400
+"""Weight below which a layout is left out of a decision, and below which it is dropped after so many rows."""
 _AT_ONCE = 64
 """Rows that wait before they are appended, unless something depends on them."""
 
@@ -108,12 +110,12 @@ class Learner:
         history, wanted = self._rows, np.zeros(self._noted, dtype=np.bool_)
         for row in range(max(self._appended, self._restarted), self._noted):
             wanted[row] = self._compares or self._is_watched(row)
-        losses = []
-        for grown in self._grown.values():
+        losses: list[dict[int, float]] = [{} for _ in self._candidates]
+        for place, grown in self._grown.items():
             appends = grown.appends(
                 self._design_of, history.arms, history.rewards, backbone=self._backbone, scored=wanted
             )
-            losses.append(appended(self._backbone, appends, history.rewards))
+            losses[place] = appended(self._backbone, appends, history.rewards)
         for row in np.flatnonzero(wanted).tolist():
             self._losses[row] = tuple(known.get(row, np.nan) for known in losses)
         self._appended, self._refreshed = self._noted, False
@@ -126,13 +128,15 @@ class Learner:
             for grown in self._grown.values():
                 if grown[arm].count(arm):
                     grown[arm].refresh(self._so_far())
-                    self._refreshed = True
+                    self._refreshed = self._unweighed = True
             if self._since and self.size > self._watched_from:
                 self._pulled[arm] += 1
                 if self._pulled[arm] == self.sizes.warmup:
                     for grown in self._grown.values():
                         grown[arm].refresh(self._so_far())
                     self._refreshed = True
+            if self._unweighed and self._selector.averages:
+                self._weigh()
             if self._switches and self.size >= self._switches[0]:
                 self._switch()
             if self._watch is not None and self.size % EVERY == 0 and self.size > self._watched_from:
@@ -157,7 +161,33 @@ class Learner:
         self._scores = Scores.none(len(self._candidates))
         self._losses: dict[int, tuple[float, ...]] = {}
         self._noted = self._appended = row
-        self._refreshed = False
+        self._refreshed = self._unweighed = False
+        self.weights = {place: 1 / len(self._grown) for place in self._grown}
+        """Weight of each layout that is grown, by place; used where layouts are averaged."""
+
+    def averaged(self) -> dict[int, float]:
+        """Return the weight of each layout that answers, by place; negligible ones are left out."""
+        if not self._selector.averages:
+            return {self._active: 1.0}
+        kept = {place: weight for place, weight in self.weights.items() if weight >= _NEGLIGIBLE}
+        return {place: weight / sum(kept.values()) for place, weight in kept.items()}
+
+    def sequences(self, place: int) -> LayoutSequences:
+        """Return the sequences of a candidate that is grown."""
+        return self._grown[place]
+
+    def _weigh(self) -> None:
+        """Weigh the layouts by their forecasts of the rows counted; drop those without a chance."""
+        self._score()
+        weights = dict(enumerate(self._scores.weights().tolist()))
+        if len(self._grown) > 1 and self._scores.rows >= _FEWEST_SCORED:
+            for place in [place for place in self._grown if weights[place] < _HOPELESS]:
+                del self._grown[place]
+                _LOGGER.info("after %d rows layout %s is dropped", self.size, self._candidates[place].name)
+        total = sum(weights[place] for place in self._grown)
+        self.weights = {place: weights[place] / total for place in self._grown}
+        self._active = max(self._grown, key=lambda place: weights[place])
+        self._unweighed = False
 
     @property
     def answering(self) -> LayoutSequences:
@@ -172,7 +202,7 @@ class Learner:
 
     @property
     def _compares(self) -> bool:
-        return self._selector.compares and bool(self._switches)
+        return self._selector.compares and (bool(self._switches) or len(self._grown) > 1)
 
     def _score(self) -> None:
         """Add the CRPS of the rows counted; the watch takes that of the layout that answers."""
@@ -182,9 +212,8 @@ class Learner:
         if not rows:
             return
         losses = np.array([self._losses.pop(row) for row in rows])
-        if losses.shape[1] == len(self._candidates):
-            self._scores = self._scores.add(losses)
-        own = losses[:, list(self._grown).index(self._active)]
+        self._scores = self._scores.add(losses)
+        own = losses[:, self._active]
         if self._watch is not None:
             watched = [i for i, row in enumerate(rows) if self._is_watched(row) and not np.isnan(own[i])]
             if watched:
@@ -295,6 +324,7 @@ class Learner:
             grown.refresh(so_far)
         self._noted = self._appended = self.size
         self._losses = {}
+        self._unweighed = True
 
     def _end_warmup(self) -> None:
         """Append the products of context and features to the columns, and refresh: all arms are warm now.
@@ -367,11 +397,12 @@ class Learner:
         times = [time - self.size for time in (self._cut, *self._switches[:1]) if time is not None]
         looks = [] if self._watch is None else [EVERY - self.size % EVERY]
         until = min([*times, *looks], default=len(arms) + 1)
-        return min(until - 1, self.answering.unchanged(arms))
+        grown = self._grown.values() if self._selector.averages else [self.answering]
+        return min(until - 1, *(one.unchanged(arms) for one in grown))
 
     def warm_rows(self, arm: int) -> int:
         """Return the rows of an arm that its warm-up counts: those held, after a restart only those since."""
-        held = self.answering[arm].held[arm]
+        held = min(self._grown[place][arm].held[arm] for place in self.averaged())
         return min(held, self._pulled[arm]) if self._since else held
 
     def held_rows(self) -> Counts:
@@ -380,5 +411,6 @@ class Learner:
 
     def prepare(self) -> None:
         """Compute now what predictions would otherwise wait for."""
-        begun = [one.sequence for one in self.answering.distinct if one.sequence is not None]
+        grown = [self._grown[place] for place in self.averaged()]
+        begun = [one.sequence for each in grown for one in each.distinct if one.sequence is not None]
         self._backbone.prepare(begun)

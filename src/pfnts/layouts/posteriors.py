@@ -17,11 +17,12 @@ Version: TypeAlias = tuple[str, int, int]
 """Layout, rows and restarts: while an arm's version stays the same, so does its posterior."""
 
 
-def version_of(learner: Learner, arm: int) -> Version:
-    """Return what an arm's posterior depends on."""
-    rows = learner.answering[arm].version
+def version_of(learner: Learner, arm: int, place: int | None = None) -> Version:
+    """Return what an arm's posterior depends on, by the layout that answers or by that of a place."""
+    grown = learner.answering if place is None else learner.sequences(place)
+    rows = grown[arm].version
     if rows:
-        return learner.answering.layout.name, rows, learner.restarts
+        return grown.layout.name, rows, learner.restarts
     return "pooled", len(learner.pooled_rewards()), learner.restarts
 
 
@@ -32,13 +33,15 @@ def posteriors(
     *,
     backbone: Backbone,
     estimator: Estimator,
+    place: int | None = None,
     shortlist: Counts | None = None,
 ) -> list[AnyPosterior]:
     """Return the posterior of each arm's mean reward at contexts ``X`` (q, P), arrays (q,).
 
-    Of the S arms at the positions of a ``shortlist`` (q, S), others at each context, if there is one.
+    By the layout that answers, or by that of a ``place``. Of the S arms at the positions of a ``shortlist``
+    (q, S), others at each context, if there is one.
     """
-    q, grown = len(X), learner.answering
+    q, grown = len(X), learner.answering if place is None else learner.sequences(place)
     places = np.tile(np.arange(len(arms.numbers)), (q, 1)).T if shortlist is None else shortlist.T
     contexts = np.broadcast_to(X, (*places.shape, X.shape[1]))
     rows = np.concatenate([contexts, arms.features[places]], axis=2).reshape(places.size, -1)

@@ -8,12 +8,17 @@ from typing import Any, TypeAlias
 from pfnts.contexts import Schema
 from pfnts.layouts.features import Features
 from pfnts.layouts.layout import Block, Disjoint, Joint, Layout
-from pfnts.layouts.selectors import Adaptive, Fixed, LayoutSelector, Threshold
+from pfnts.layouts.selectors import Adaptive, Averaged, Fixed, LayoutSelector, Threshold
 
 Encoding: TypeAlias = str | Mapping[str, Any] | Layout | LayoutSelector
 
 _LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (Disjoint(), Joint(), Block())}
-_SELECTORS: dict[str, Any] = {"threshold": Threshold, "adaptive": Adaptive, "features": Features}
+_SELECTORS: dict[str, Any] = {
+    "threshold": Threshold,
+    "adaptive": Adaptive,
+    "averaged": Averaged,
+    "features": Features,
+}
 
 
 def selector(encoding: Encoding) -> LayoutSelector:

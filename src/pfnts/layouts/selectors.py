@@ -30,6 +30,11 @@ class LayoutSelector(Protocol):
         """Whether all candidates grow side by side and are scored by how they predict rewards."""
         ...
 
+    @property
+    def averages(self) -> bool:
+        """Whether all candidates answer, each with the weight that its forecasts have earned."""
+        ...
+
     def candidates(self, n_arms: int) -> tuple[Layout, ...]:
         """Layouts to choose from; the first answers at the beginning."""
         ...
@@ -52,6 +57,7 @@ class Fixed:
     layout: Layout
     switch_times: ClassVar[tuple[int, ...]] = ()
     compares: ClassVar[bool] = False
+    averages: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -85,6 +91,7 @@ class Threshold:
     limit: int = 128
     name: ClassVar[str] = "threshold"
     compares: ClassVar[bool] = False
+    averages: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.limit < 0:
@@ -129,6 +136,7 @@ class Adaptive:
     arm_threshold: int = 10
     name: ClassVar[str] = "adaptive"
     compares: ClassVar[bool] = True
+    averages: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         times = tuple(self.switch_times)
@@ -142,6 +150,32 @@ class Adaptive:
         """Both, in the order that suits the number of arms."""
         both = (Disjoint(), Joint())
         return both if n_arms < self.arm_threshold else both[::-1]
+
+    def choose(self, active: int, totals: Sequence[float]) -> int:
+        """The lower total; where they are equal, no change."""
+        return lower_total(active, totals)
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """Disjoint and joint both answer, each with the weight that its forecasts of the rewards have earned.
+
+    See `Scores.weights`. A layout without a chance is dropped with its sequences.
+
+    Examples
+    --------
+    >>> [layout.name for layout in Averaged().candidates(3)]
+    ['disjoint', 'joint']
+    """
+
+    name: ClassVar[str] = "averaged"
+    switch_times: ClassVar[tuple[int, ...]] = ()
+    compares: ClassVar[bool] = True
+    averages: ClassVar[bool] = True
+
+    def candidates(self, n_arms: int) -> tuple[Layout, ...]:  # noqa: ARG002
+        """Both."""
+        return (Disjoint(), Joint())
 
     def choose(self, active: int, totals: Sequence[float]) -> int:
         """The lower total; where they are equal, no change."""

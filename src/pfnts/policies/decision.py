@@ -18,6 +18,7 @@ class Decision:
 
     Examples
     --------
+    >>> import numpy as np
     >>> decision = Decision("0", "b", 1, np.array([0.25, 0.75]), "thompson", arms=("a", "b"))
     >>> decision.to_dict()
     {'id': '0', 'arm': 'b', 'propensities': {'a': 0.25, 'b': 0.75}, 'reason': 'thompson'}

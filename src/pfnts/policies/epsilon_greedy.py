@@ -36,9 +36,10 @@ class EpsilonGreedy(Policy):
 
     Examples
     --------
+    >>> import numpy as np
     >>> policy = EpsilonGreedy(arms=2, epsilon=0.2, backbone="linear", traffic=Traffic(warmup=1))
     >>> outcomes = policy.update([[0.1], [0.7], [0.3]], arm=[0, 1, 1], reward=[0.0, 2.0, 4.0])
-    >>> policy.decide([0.5], rng=np.random.default_rng(0)).propensities
+    >>> policy.decide([0.5]).propensities
     array([0.1, 0.9])
     """
 

@@ -36,7 +36,7 @@ class LinTS(Policy):
     --------
     >>> policy = LinTS(arms=["a", "b"], traffic=Traffic(warmup=0))
     >>> outcome = policy.update([1.0], arm="b", reward=9.0)
-    >>> decision = policy.decide([1.0], rng=np.random.default_rng(0))
+    >>> decision = policy.decide([1.0])
     >>> decision.arm, decision.posterior.mean
     ('b', array([0., 6.]))
     """

@@ -35,10 +35,10 @@ class LinUCB(Policy):
     Examples
     --------
     >>> policy = LinUCB(arms=["a", "b"], traffic=Traffic(warmup=0))
-    >>> policy.decide([1.0], rng=np.random.default_rng(0)).propensities
+    >>> policy.decide([1.0]).propensities
     array([0.5, 0.5])
     >>> outcome = policy.update([1.0], arm="b", reward=9.0)
-    >>> policy.decide([1.0], rng=np.random.default_rng(0)).propensities
+    >>> policy.decide([1.0]).propensities
     array([0., 1.])
     """
 

@@ -17,7 +17,7 @@ from pfnts.layouts.posteriors import Version, posteriors, version_of
 from pfnts.layouts.shortlist import RidgeScores
 from pfnts.policies.model import Model, Shape, Shortlisted
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.posterior import AnyPosterior, Estimator
+from pfnts.posterior import AnyPosterior, Estimator, MixturePosterior
 from pfnts.posterior.estimator import join
 
 
@@ -98,10 +98,18 @@ class PFNModel(Model):
             costs = None if self._cost is None else np.array([self._cost[label] for label in arms.labels])
             scores = self._ridge_scores(features, width=X.shape[1])
             places = scores.shortlist(X, arms, eligible, size=features.shortlist, costs=costs)
-            return Shortlisted(self._joined(self._posteriors(X, arms, places)), places, features.explore)
-        if self._announced is None or arms.candidates is not None:
-            return self._joined(self._posteriors(X, arms))
-        return self._joined(self._computed_ahead(self._announced, X, arms))
+            few = join(self._posteriors(X, arms, shortlist=places))
+            return Shortlisted(few, places, features.explore)
+        weights = self._learner.averaged()
+        components = []
+        for place in weights:
+            if self._announced is None or arms.candidates is not None:
+                components.append(join(self._posteriors(X, arms, place=place)))
+            else:
+                components.append(join(self._computed_ahead(self._announced, X, arms, place=place)))
+        if len(components) == 1:
+            return components[0]
+        return MixturePosterior(components, np.array(list(weights.values())))  # type: ignore[arg-type]
 
     def held(self, history: History, arms: ActionSet) -> Counts:  # noqa: ARG002
         """Return the rows of each arm that its posterior rests on; with pooled warm-up, of all arms."""
@@ -113,7 +121,9 @@ class PFNModel(Model):
 
     def version(self, history: History, arms: ActionSet) -> Hashable:  # noqa: ARG002
         """Return what the posteriors of these arms depend on."""
-        return tuple((arm, version_of(self._learner, arm)) for arm in arms)
+        weights = self._learner.averaged()
+        versions = [version_of(self._learner, arm, place) for arm in arms for place in weights]
+        return tuple(arms), tuple(versions), tuple(weights.items())
 
     def unchanged(self, arms: Counts) -> int:
         """Return how many rows of these arms (m,) lead to no refresh."""
@@ -161,9 +171,17 @@ class PFNModel(Model):
         other.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
         return other
 
-    def _posteriors(self, X: Matrix, arms: ActionSet, shortlist: Counts | None = None) -> list[AnyPosterior]:
+    def _posteriors(
+        self, X: Matrix, arms: ActionSet, *, place: int | None = None, shortlist: Counts | None = None
+    ) -> list[AnyPosterior]:
         return posteriors(
-            self._learner, X, arms, backbone=self._backbone, estimator=self._estimator, shortlist=shortlist
+            self._learner,
+            X,
+            arms,
+            backbone=self._backbone,
+            estimator=self._estimator,
+            place=place,
+            shortlist=shortlist,
         )
 
     def _ridge_scores(self, features: Features, *, width: int) -> RidgeScores:
@@ -182,20 +200,17 @@ class PFNModel(Model):
             self._scores = version, fit
         return self._scores[1]
 
-    def _joined(self, columns: list[AnyPosterior]) -> AnyPosterior:
-        return join(columns)
-
     def _computed_ahead(
-        self, announced: PrefetchCache[AnyPosterior], X: Matrix, arms: ActionSet
+        self, announced: PrefetchCache[AnyPosterior], X: Matrix, arms: ActionSet, *, place: int
     ) -> list[AnyPosterior]:
         """Return the posterior of each arm's mean reward at ``X`` (q, P), some computed ahead."""
-        versions = {arm: version_of(self._learner, arm) for arm in arms}
-        places = {arm: place for place, arm in enumerate(arms)}
+        versions = {(place, arm): version_of(self._learner, arm, place) for arm in arms}
+        columns = {arm: column for column, arm in enumerate(arms)}
 
-        def ask(stale: list[int], X: Matrix) -> list[AnyPosterior]:
-            return self._posteriors(X, arms.take([places[arm] for arm in stale]))
+        def ask(stale: list[tuple[int, int]], X: Matrix) -> list[AnyPosterior]:
+            return self._posteriors(X, arms.take([columns[arm] for _, arm in stale]), place=place)
 
-        ahead = self._learner.answering.likely_rounds()
+        ahead = self._learner.sequences(place).likely_rounds()
         found = announced.find(X, versions, ask, lambda column, rows: column.take(rows), ahead=ahead)
         return list(found.values())
 

@@ -34,8 +34,8 @@ class PFNTS(Policy):
         Number of arms, their labels, or a mapping of labels to features; None where every decision brings its
         own candidates.
     encoding
-        "adaptive", "disjoint", "joint", "block", "threshold", "features"; a layout or a layout selector. The
-        default is "features" where arms have features, otherwise "adaptive".
+        "adaptive", "averaged", "disjoint", "joint", "block", "threshold", "features"; a layout or a layout
+        selector. The default is "features" where arms have features, otherwise "adaptive".
     backbone
         Name or object of the prediction model.
     estimator
@@ -109,7 +109,7 @@ class PFNTS(Policy):
         super().__init__(
             arms,
             model=model,
-            rule=Thompson(self._exploration),
+            rule=Thompson(self._exploration, mixture=selector.averages),
             traffic=traffic,
             rewards=rewards,
             schema=schema,

@@ -16,7 +16,7 @@ from pfnts.policies.rules import Rule
 from pfnts.policies.shares import UNIFORMS, settle
 from pfnts.policies.traffic import Traffic
 from pfnts.policies.untried import bounded
-from pfnts.posterior import AnyPosterior
+from pfnts.posterior import AnyPosterior, MixturePosterior
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,10 @@ class Proposer:
             return answer
         if isinstance(answer, Shortlisted):
             return replace(answer, posterior=bounded(answer.posterior, X, arms, history, self.rewards.range))
+        if isinstance(answer, MixturePosterior):
+            limits = self.rewards.range
+            parts = [bounded(part, X, arms, history, limits) for part in answer.components]
+            return MixturePosterior(parts, answer.weights)
         return bounded(answer, X, arms, history, self.rewards.range)
 
     def posterior(self, model: Model, history: History, X: Matrix, arms: ActionSet) -> AnyPosterior | None:

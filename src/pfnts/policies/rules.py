@@ -34,10 +34,12 @@ class Rule(Protocol):
 class Thompson:
     """Draw each arm's mean reward from the posterior and take the largest.
 
-    ``exploration`` is a factor on the posterior's standard deviations; 0 takes the largest mean.
+    ``exploration`` is a factor on the posterior's standard deviations; 0 takes the largest mean. ``mixture``
+    is whether the posterior may be a mixture, of which a component is drawn first.
     """
 
     exploration: float = 1.0
+    mixture: bool = False
 
     @property
     def reason(self) -> Reason:
@@ -45,8 +47,8 @@ class Thompson:
         return "thompson" if self.exploration else "greedy"
 
     def n_uniforms(self, n_arms: int) -> int:
-        """One for each arm, and one for ties."""
-        return n_arms + 1
+        """One for each arm, one for ties, and one for the component of a mixture."""
+        return n_arms + 1 + self.mixture
 
     def __call__(self, answer: Answer, eligible: Mask, uniforms: Matrix, costs: Vector | None) -> Choices:
         """Draw."""

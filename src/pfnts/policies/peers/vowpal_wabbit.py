@@ -46,7 +46,7 @@ class VowpalWabbit(Policy):
     --------
     >>> policy = VowpalWabbit(arms=["a", "b"], arguments="--epsilon 0.2")
     >>> outcomes = policy.update([[1.0]] * 5, arm=["a", "b", "b", "b", "a"], reward=[0, 9, 9, 9, 0])
-    >>> policy.decide([1.0], rng=np.random.default_rng(0)).propensities.round(6)
+    >>> policy.decide([1.0]).propensities.round(6)
     array([0.1, 0.9])
     """
 
