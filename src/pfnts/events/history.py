@@ -25,6 +25,7 @@ from pfnts.events.event import (
     Label,
     Observed,
     Rewarded,
+    Shares,
 )
 
 ROWS_TO_CORRECT = 32
@@ -230,10 +231,11 @@ class History:
             raise ValueError(f"id must be new, there is a decision {event.id!r} already")
         brought = event.candidates
         labels = self.actions.labels if brought is None else _positions(brought.n_rows)
-        given = tuple(event.propensities)
+        shares = event.propensities
+        given = shares.labels if isinstance(shares, Shares) else tuple(shares)
         if (given != labels and set(given) != set(labels)) or not set(event.eligible or ()) <= set(labels):
             raise ValueError(f"propensities must be those of {list(labels)}, got {event}")
-        if event.arm not in event.propensities:
+        if event.arm not in labels:
             raise ValueError(f"arm must be one of {list(labels)}, got {event.arm!r}")
 
     def _check_features(self, event: Event) -> None:

@@ -166,7 +166,7 @@ class Learner:
         """Weight of each layout that is grown, by place; used where layouts are averaged."""
 
     def averaged(self) -> dict[int, float]:
-        """Return the weight of each layout that answers, by place; negligible ones are left out."""
+        """Return the weight of each layout that answers, by place; negligible weights are left out."""
         if not self._selector.averages:
             return {self._active: 1.0}
         kept = {place: weight for place, weight in self.weights.items() if weight >= _NEGLIGIBLE}

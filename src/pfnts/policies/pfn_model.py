@@ -94,7 +94,7 @@ class PFNModel(Model):
     def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> AnyPosterior | Shortlisted:
         """Return the posterior (q, K) of the mean rewards, or (q, S) of a shortlist of the eligible arms."""
         features = self.by_features
-        if eligible is not None and features is not None and len(arms) > features.shortlist:
+        if eligible is not None and features is not None and len(arms.numbers) > features.shortlist:
             costs = None if self._cost is None else np.array([self._cost[label] for label in arms.labels])
             scores = self._ridge_scores(features, width=X.shape[1])
             places = scores.shortlist(X, arms, eligible, size=features.shortlist, costs=costs)
@@ -115,7 +115,7 @@ class PFNModel(Model):
         """Return the rows of each arm that its posterior rests on; with pooled warm-up, of all arms."""
         pooled = self._learner.sizes.pooled
         if pooled is None:
-            return np.array([self._learner.warm_rows(arm) for arm in arms], dtype=np.int64)
+            return np.array([self._learner.warm_rows(arm) for arm in arms.numbers], dtype=np.int64)
         version = self._learner.answering.distinct[0].version
         return np.full(len(arms), version if version >= pooled else 0)
 

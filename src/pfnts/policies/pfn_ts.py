@@ -126,6 +126,21 @@ class PFNTS(Policy):
             seed=seed,
         )
 
+    @staticmethod
+    def as_in_paper(arms: Arms, **options: Any) -> PaperPFNTS:
+        """Return the paper's Algorithm 2 to the letter; options are those of `PFNTS`.
+
+        SubCLT with base 2, posteriors refreshed at its grid, layouts compared at the switch times, draws from the
+        posterior as it is, and no detector of changes.
+
+        Examples
+        --------
+        >>> policy = PFNTS.as_in_paper(["none", "standard"], backbone="linear")
+        >>> policy.estimator, policy.exploration
+        (SubCLT(base=2.0, weights='equal'), 1.0)
+        """
+        return PaperPFNTS(arms, **options)
+
     @property
     def layout(self) -> str:
         """Name of the layout that answers now; "adaptive" and "threshold" change it."""
@@ -158,6 +173,48 @@ class PFNTS(Policy):
         )
         assert isinstance(model, PFNModel)
         return model
+
+
+_PAPER = Memory(refresh=2.0, detector=None)
+
+
+class PaperPFNTS(PFNTS):
+    """PFN-TS with the settings of the paper as defaults.
+
+    Parameters
+    ----------
+    arms, encoding, backbone, estimator, exploration, memory, traffic, rewards, schema, seed
+        See `PFNTS`.
+    """
+
+    name = "pfn-ts-paper"
+
+    def __init__(
+        self,
+        arms: Arms,
+        *,
+        encoding: Encoding | None = "adaptive",
+        backbone: str | Backbone = "embedded",
+        estimator: str | Estimator | None = "subclt",
+        exploration: float | None = 1.0,
+        memory: Memory = _PAPER,
+        traffic: Traffic = TRAFFIC,
+        rewards: Rewards = REWARDS,
+        schema: Schema | Mapping[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            arms,
+            encoding=encoding,
+            backbone=backbone,
+            estimator=estimator,
+            exploration=exploration,
+            memory=memory,
+            traffic=traffic,
+            rewards=rewards,
+            schema=schema,
+            seed=seed,
+        )
 
 
 def chosen_estimator(estimator: str | Estimator | None, backbone: Backbone) -> Estimator:

@@ -103,7 +103,7 @@ class Policy:
     >>> policy = Uniform(arms=["none", "standard"], seed=0)
     >>> decision = policy.decide([0.5, 1.0])
     >>> decision.arm, decision.propensities
-    ('standard', array([0.5, 0.5]))
+    ('none', array([0.5, 0.5]))
     >>> policy.update(decision, reward=1.0)
     'learned'
     """
@@ -297,8 +297,9 @@ class Policy:
         candidates: Any = None,
     ) -> tuple[list[Decision], list[Decided]]:
         """Choose at each row; nothing but the generator changes."""
-        begun, history, arms = time.perf_counter(), self.history, self._actions(candidates)
-        masks = check_eligible(eligible, (len(rows.X), len(arms)))
+        begun, history = time.perf_counter(), self.history
+        arms = history.actions if candidates is None and history.live else self._actions(candidates)
+        masks = check_eligible(eligible, (len(rows.X), len(arms.numbers)))
         model = self._current.at(history, rows.X.shape[1], arms.features.shape[1])
         uniforms = rng.random((len(rows.X), self._proposer.n_uniforms(arms)))
         if not len(rows.X):
@@ -344,7 +345,7 @@ class Policy:
         with self._lock, self._drawing(rng) as drawing:
             history, arms = self.history, self._actions(None)
             rows = Rows.of(contexts, history.schema)
-            masks = check_eligible(eligible, (len(rows.X), len(arms)))
+            masks = check_eligible(eligible, (len(rows.X), len(arms.numbers)))
             model = self._current.at(history, rows.X.shape[1])
             done = play.rounds(
                 self._proposer, model, history, rows, arms, masks, rewards, rng=drawing, only=only

@@ -42,7 +42,7 @@ class Proposer:
 
     def n_uniforms(self, arms: ActionSet) -> int:
         """Return how many uniform numbers a decision takes."""
-        return UNIFORMS + self.rule.n_uniforms(len(arms))
+        return UNIFORMS + self.rule.n_uniforms(len(arms.numbers))
 
     def propose(
         self, model: Model, history: History, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix
@@ -57,7 +57,8 @@ class Proposer:
 
         def choose() -> Choices:
             answer = self.answer(model, history, X, arms, masks)
-            return self.rule(answer, masks, uniforms[:, UNIFORMS:], self.costs(model, history, arms))
+            costs = None if self.rewards.cost is None else self.costs(model, history, arms)
+            return self.rule(answer, masks, uniforms[:, UNIFORMS:], costs)
 
         return settle(
             choose,
@@ -65,7 +66,7 @@ class Proposer:
             uniforms,
             reason=self.rule.reason,
             cold=cold,
-            ahead=history.waiting(arms),
+            ahead=history.waiting(arms.numbers) if cold.any() else np.zeros(len(cold), dtype=np.int64),
             traffic=self.traffic,
             arms=arms.labels if arms.candidates is None else [None] * len(arms),
         )

@@ -17,6 +17,7 @@ from pfnts.policies.settings import gathered
 # name: (module within pfnts.policies, class)
 _POLICIES: dict[str, tuple[str, str]] = {
     "pfn-ts": ("pfn_ts", "PFNTS"),
+    "pfn-ts-paper": ("pfn_ts", "PaperPFNTS"),
     "lin-ts": ("lin_ts", "LinTS"),
     "lin-ucb": ("lin_ucb", "LinUCB"),
     "lin-ucb-features": ("lin_ucb_features", "LinUCBFeatures"),
