@@ -150,9 +150,17 @@ def test_without_exploration_the_largest_mean_of_the_mixture_is_taken(rng: Gener
     np.testing.assert_allclose(mixed.scaled(0.0).best_arm_probabilities().argmax(1), mixed.mean.argmax(1))
     half = mixed.scaled(0.5)
     np.testing.assert_allclose(half.mean, mixed.mean)
-    np.testing.assert_allclose(half.variance, 0.25 * mixed.variance)
+    apart = sum(w * (c.mean - mixed.mean) ** 2 for w, c in zip(mixed.weights, mixed.components, strict=True))
+    np.testing.assert_allclose(half.variance - apart, 0.25 * (mixed.variance - apart))
     with pytest.raises(ValueError, match="factor must not be negative"):
         mixed.scaled(-1.0)
+
+
+def test_each_arm_may_have_a_factor_of_its_own(rng: Generator) -> None:
+    mixed, factors = mixture(rng, (gaussian, gaussian)), np.array([0.15, 1.0, 0.5, 2.0])
+    for arm, factor in enumerate(factors):
+        one = mixed.scaled(factor).take(np.array([arm]))
+        np.testing.assert_allclose(mixed.scaled(factors).take(np.array([arm])).variance, one.variance)
 
 
 def test_all_arms_of_a_context_are_drawn_from_one_component(rng: Generator) -> None:

@@ -152,7 +152,7 @@ class Column:
 
     @property
     def is_full(self) -> bool:
-        """Whether no place is free."""
+        """No place is free."""
         return len(self.categories) == self.slots
 
     def extended(self, values: Any) -> Column:

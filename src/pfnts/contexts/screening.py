@@ -125,8 +125,9 @@ def is_propensity(name: str, values: Vector, rounds: Rounds) -> bool:
     counts = np.bincount(actions)
     sums = np.bincount(actions, 1 / values)[counts > 0] / len(values)
     deviations = np.sqrt(np.bincount(actions, (1 - values) / values**2)[counts > 0]) / len(values)
-    near = np.abs(sums - 1) <= np.maximum(3 * deviations, 0.05)
-    return len(sums) > 1 and bool(near.all()) and abs(sums.mean() - 1) <= 0.05
+    near = np.abs(sums - 1) <= np.maximum(4 * deviations, 0.05)
+    total = 4 * float(np.linalg.norm(deviations)) / len(sums)
+    return len(sums) > 1 and bool(near.all()) and abs(sums.mean() - 1) <= max(total, 0.05)
 
 
 def _is_copy(values: Vector, rewards: Vector) -> bool:

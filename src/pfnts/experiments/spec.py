@@ -138,7 +138,7 @@ class PolicySpec:
 
         Examples
         --------
-        >>> PolicySpec.of("pfn-ts", refresh=1.5).settings() == PolicySpec("pfn-ts").settings()
+        >>> PolicySpec.of("pfn-ts", refresh=1.05).settings() == PolicySpec("pfn-ts").settings()
         True
         """
         if self.path is not None:

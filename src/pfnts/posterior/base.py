@@ -108,11 +108,9 @@ class GaussianPosterior:
         """
         return best_arm_probabilities(self.mean, self.variance, eligible=eligible)
 
-    def scaled(self, factor: float) -> GaussianPosterior:
-        """Return the posterior with every standard deviation multiplied by ``factor``."""
-        if not factor >= 0:
-            raise ValueError(f"factor must not be negative, got {factor}")
-        return replace(self, variance=factor**2 * self.variance)
+    def scaled(self, factor: ArrayLike) -> GaussianPosterior:
+        """Return the posterior with standard deviations multiplied by ``factor``, broadcast to (..., K)."""
+        return replace(self, variance=check_factor(factor) ** 2 * self.variance)
 
     def shifted(self, offset: ArrayLike) -> GaussianPosterior:
         """Return the posterior of the mean rewards less ``offset`` (K,)."""
@@ -156,6 +154,14 @@ def stack(posteriors: Sequence[GaussianPosterior], axis: int = -1) -> GaussianPo
     return GaussianPosterior(
         **{name: np.stack([getattr(each, name) for each in posteriors], axis=axis) for name in names}
     )
+
+
+def check_factor(factor: ArrayLike) -> Array:
+    """Return ``factor`` as an array, or raise if part of it is negative or no number."""
+    factors = np.asarray(factor, dtype=np.float64)
+    if not (factors >= 0).all():
+        raise ValueError(f"factor must not be negative, got {factors}")
+    return factors
 
 
 def check_level(level: float) -> float:

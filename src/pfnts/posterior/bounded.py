@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.posterior.base import Array, check_level, quantile, summary
+from pfnts.posterior.base import Array, check_factor, check_level, quantile, summary
 from pfnts.posterior.best_arm import check_eligible, legendre
 from pfnts.posterior.truncated import Part, Tail, TruncatedNormal
 
@@ -138,17 +138,16 @@ class BoundedPosterior:
         ]
         return np.concatenate(parts).reshape(shape) if parts else np.ones(shape)
 
-    def scaled(self, factor: float) -> BoundedPosterior:
+    def scaled(self, factor: ArrayLike) -> BoundedPosterior:
         """Return the posterior with the model's standard deviations multiplied by ``factor``.
 
         The probability of the unknown does not change, except that a factor of 0 leaves it out.
         """
-        if not factor >= 0:
-            raise ValueError(f"factor must not be negative, got {factor}")
+        factors = check_factor(factor)
+        if factors.any():
+            return replace(self, scale=factors * self.scale)
         zero = np.zeros(())
-        return replace(self, scale=factor * self.scale) if factor else replace(
-            self, scale=zero, tail=zero, outlier_weight=zero
-        )  # fmt: skip
+        return replace(self, scale=zero, tail=zero, outlier_weight=zero)
 
     def shifted(self, offset: ArrayLike) -> BoundedPosterior:
         """Return the posterior of the mean rewards less ``offset`` (K,), bounds included."""

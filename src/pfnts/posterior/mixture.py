@@ -104,14 +104,15 @@ class MixturePosterior:
         """Return the probability, for each entry of the last axis, of being the largest of its row."""
         return self._average(lambda component: component.best_arm_probabilities(eligible))
 
-    def scaled(self, factor: float) -> MixturePosterior:
-        """Return the mixture with every deviation from its mean multiplied by ``factor``.
+    def scaled(self, factor: ArrayLike) -> GaussianPosterior | MixturePosterior:
+        """Return the mixture of components whose standard deviations are multiplied by ``factor``.
 
-        The components' standard deviations and the distances between their means are both multiplied.
+        A factor of 0 leaves the mean of the mixture alone.
         """
-        within = self._each(lambda component: component.scaled(factor))
-        centre = within.mean
-        return within._each(lambda component: component.shifted((1 - factor) * (component.mean - centre)))
+        scaled = self._each(lambda component: component.scaled(factor))
+        if np.any(factor) or len(self.components) == 1:
+            return scaled
+        return GaussianPosterior(mean=scaled.mean, variance=np.zeros(scaled.mean.shape), size=self.size)
 
     def shifted(self, offset: ArrayLike) -> MixturePosterior:
         """Return the posterior of the mean rewards less ``offset`` (K,)."""

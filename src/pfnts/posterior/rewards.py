@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from pfnts.posterior.base import Array, check_level, summary
+from pfnts.posterior.base import Array, check_factor, check_level, summary
 from pfnts.posterior.best_arm import check_eligible, legendre
 
 _MOST_NODES = 16
@@ -70,11 +70,9 @@ class RewardDistribution:
         found = [largest_draw(rows[:, i], allowed) for i, allowed in enumerate(masks)]
         return np.reshape(found, shape)
 
-    def scaled(self, factor: float) -> RewardDistribution:
+    def scaled(self, factor: ArrayLike) -> RewardDistribution:
         """Return the distribution with every deviation from the mean multiplied by ``factor``."""
-        if not factor >= 0:
-            raise ValueError(f"factor must not be negative, got {factor}")
-        return RewardDistribution(self.mean + factor * (self.points - self.mean), self.size)
+        return RewardDistribution(self.mean + check_factor(factor) * (self.points - self.mean), self.size)
 
     def shifted(self, offset: ArrayLike) -> RewardDistribution:
         """Return the distribution of the rewards less ``offset`` (K,)."""

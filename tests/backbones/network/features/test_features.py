@@ -19,7 +19,7 @@ from pfnts.backbones.network.features.kernels import (
 )
 from pfnts.backbones.network.features.refits import four_per_doubling, latest, two_per_doubling
 from pfnts.backbones.network.features.ridge import PENALTIES
-from pfnts.backbones.network.features.table import NOTES, PREDICTIONS
+from pfnts.backbones.network.features.table import NOTES, PREDICTIONS, places
 
 BEFORE = Path(__file__).parent / "data" / "before_frozen.npz"
 
@@ -33,7 +33,7 @@ def rows(seed: int, *, n: int = 120, features: int = 3) -> tuple[torch.Tensor, t
 @pytest.mark.parametrize("row", [1, 15, 16, 40, 119])
 def test_ridge_regressions_equal_scikit_learn_on_the_rows_before(row: int) -> None:
     X, y = rows(row)
-    said = Features.none(X).extend(X, y)[1]
+    found = Features.none(X).extend(X, y)[1]
     x = X[1].numpy()
     bases = [x, np.hstack([x, np.sin(x), np.cos(x), np.sin(2 * x), np.cos(2 * x)])]
     expected = []
@@ -43,7 +43,7 @@ def test_ridge_regressions_equal_scikit_learn_on_the_rows_before(row: int) -> No
         for penalty in PENALTIES:
             model = Ridge(alpha=3 * penalty, fit_intercept=False).fit(Z[:fitted], y[1, :fitted])
             expected.append(model.predict(Z[row : row + 1])[0])
-    np.testing.assert_allclose(said[1, row, :6], expected, atol=1e-9)
+    np.testing.assert_allclose(found[1, row, :6], expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["arms", "wide"])
@@ -66,8 +66,8 @@ def test_extending_by_random_cuts_equals_extending_once(rng: Generator) -> None:
     cuts = [0, *sorted(rng.choice(np.arange(1, 400), size=12, replace=False).tolist()), 400]
     grown, of_rows = Features.none(X), []
     for a, b in pairwise(cuts):
-        grown, told = grown.extend(X[:, a:b], y[:, a:b])
-        of_rows.append(told)
+        grown, found = grown.extend(X[:, a:b], y[:, a:b])
+        of_rows.append(found)
     torch.testing.assert_close(torch.cat(of_rows, 1), at_once, atol=1e-9, rtol=0)
     sizes = [0, 1, 7, 13, 30, 52, 120, 400]
     torch.testing.assert_close(grown.at(X, sizes), once.at(X, sizes), atol=1e-9, rtol=0)
@@ -113,8 +113,8 @@ def test_two_successors_of_one_value_and_the_value_itself_do_not_disturb_each_ot
     assert value.rows == held
     for part, (successor, of_rows) in zip(parts, successors, strict=True):
         order = [*range(held), *range(part.start, part.stop)]
-        alone, told = Features.none(X).extend(X[:, order], y[:, order])
-        torch.testing.assert_close(of_rows, told[:, held:], atol=1e-9, rtol=0)
+        alone, found = Features.none(X).extend(X[:, order], y[:, order])
+        torch.testing.assert_close(of_rows, found[:, held:], atol=1e-9, rtol=0)
         sizes = [0, 2, held, alone.rows]
         torch.testing.assert_close(
             successor.at(X[:, :4], sizes), alone.at(X[:, :4], sizes), atol=1e-9, rtol=0
@@ -170,43 +170,43 @@ def test_a_seldom_tried_arm_is_no_nearer_to_the_others() -> None:
 @pytest.mark.parametrize("row", [1, 30, 119])
 def test_mean_so_far_and_number_of_rows(row: int) -> None:
     X, y = rows(row)
-    said = Features.none(X).extend(X, y)[1][1, row]
-    assert float(said[-NOTES - 1]) == pytest.approx(float(y[1, :row].mean()))
-    assert float(said[-1]) == pytest.approx(np.log1p(row) / 4)
+    found = Features.none(X).extend(X, y)[1][1, row]
+    assert float(found[-NOTES - 1]) == pytest.approx(float(y[1, :row].mean()))
+    assert float(found[-1]) == pytest.approx(np.log1p(row) / 4)
 
 
 @pytest.mark.parametrize("row", [1, 30, 119])
 def test_average_by_errors_so_far_weighs_each_prediction_by_its_own(row: int) -> None:
     X, y = rows(row)
-    said = Features.none(X).extend(X, y)[1][1].numpy()
-    predictions = said[:, : -NOTES - 2]
+    found = Features.none(X).extend(X, y)[1][1].numpy()
+    predictions = found[:, : -NOTES - 2]
     squared = ((predictions[:row] - y[1, :row, None].numpy()) ** 2).sum(0)
     weight = np.exp(-row / 4 * (np.log1p(squared) - np.log1p(squared).min()))
     expected = (weight * predictions[row]).sum() / weight.sum()
-    assert said[row, -NOTES - 2] == pytest.approx(expected)
+    assert found[row, -NOTES - 2] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("row", [1, 30, 119])
 def test_errors_so_far_of_every_prediction(row: int) -> None:
     X, y = rows(row)
-    said = Features.none(X).extend(X, y)[1][1].numpy()
-    squared = ((said[:row, :PREDICTIONS] - y[1, :row, None].numpy()) ** 2).sum(0)
-    told = said[row, -PREDICTIONS - 1 : -1]
-    np.testing.assert_allclose(told, np.log((squared + 0.01) / (row + 1)) / 2, rtol=1e-9)
+    found = Features.none(X).extend(X, y)[1][1].numpy()
+    squared = ((found[:row, :PREDICTIONS] - y[1, :row, None].numpy()) ** 2).sum(0)
+    found = found[row, -PREDICTIONS - 1 : -1]
+    np.testing.assert_allclose(found, np.log((squared + 0.01) / (row + 1)) / 2, rtol=1e-9)
 
 
 @pytest.mark.parametrize("row", [16, 50])
 def test_leverage_is_the_variance_of_a_line(row: int) -> None:
     X, y = rows(row)
-    said = Features.none(X).extend(X, y)[1][1, row, PREDICTIONS + 2]
+    found = Features.none(X).extend(X, y)[1][1, row, places("leverage")]
     fitted = max(size for size in four_per_doubling(120) if size <= row)
     Z = np.hstack([np.ones((120, 1)), X[1].numpy()])
     variance = Z[row] @ np.linalg.solve(Z[:fitted].T @ Z[:fitted] + 3 * PENALTIES[1] * np.eye(4), Z[row])
-    assert float(said) == pytest.approx(np.log(variance) / 2)
+    assert float(found) == pytest.approx(np.log(variance) / 2)
 
 
 def evidence(Z: np.ndarray, y: np.ndarray, penalty: float) -> float:
-    """Of y ~ N(0, s^2 (I + Z Z' / penalty)) with the scale s integrated out, by the matrix itself."""
+    """Return the log evidence of y ~ N(0, s^2 (I + Z Z' / penalty)), with the scale s integrated out."""
     covariance = np.eye(len(y)) + Z @ Z.T / penalty
     return -np.linalg.slogdet(covariance)[1] / 2 - len(y) / 2 * np.log(y @ np.linalg.solve(covariance, y))
 
@@ -217,7 +217,7 @@ def test_average_by_evidence_and_probabilities_equal_those_from_whole_covariance
 ) -> None:
     X, y = rows(row)
     features, of_rows = Features.none(X).extend(X, y)
-    said = of_rows[1, row].numpy()
+    of_row = of_rows[1, row].numpy()
     fitted = max(size for size in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96) if size <= row)
     x, targets = X[1, :fitted].numpy(), y[1, :fitted].numpy()
     one = np.ones((fitted, 1))
@@ -241,6 +241,6 @@ def test_average_by_evidence_and_probabilities_equal_those_from_whole_covariance
         found.append(total)
     weight = np.exp(found - np.max(found))
     weight /= weight.sum()
-    assert said[12] == pytest.approx(said[:12] @ weight, abs=1e-6)
-    told = said[PREDICTIONS + 3 :][:12]
-    np.testing.assert_allclose(told, np.maximum(np.log(weight), UNLIKELY) / 4, atol=1e-5)
+    assert of_row[places("average by evidence")] == pytest.approx(of_row[:12] @ weight, abs=1e-6)
+    probabilities = of_row[places("probabilities")]
+    np.testing.assert_allclose(probabilities, np.maximum(np.log(weight), UNLIKELY) / 4, atol=1e-5)

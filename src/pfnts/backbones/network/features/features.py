@@ -91,13 +91,13 @@ class Features:
         kernels = self.kernels.extend(all_X, all_y, weights)
         # Rows between two refits have the same coefficients.
         cuts = [before, *(s for s in four_per_doubling(after) if before < s < after), after]
-        told: list[dict[str, Tensor]] = []
+        parts: list[dict[str, Tensor]] = []
         for group in grouped(cuts, len(X)):
             whole = regressions(lines, waves, kernels, all_X[:, group[0] : group[-1]], group[:-1])
             for i, (begin, end) in enumerate(pairwise(group)):
                 part = slice(begin - group[0], end - group[0])
-                told.append({name: values[:, i, part] for name, values in whole.items()})
-        found = {name: joined([each[name] for each in told]) for name in told[0]}
+                parts.append({name: values[:, i, part] for name, values in whole.items()})
+        found = {name: joined([each[name] for each in parts]) for name in parts[0]}
         trees, found["trees"] = self.trees.extend(all_X, all_y)
         neighbours, of_neighbours = self.neighbours.extend(all_X, all_y)
         record, of_record = self.record.extend(found | of_neighbours, y)

@@ -135,7 +135,7 @@ class Kernels:
 
     @classmethod
     def none(cls, X: Tensor) -> Kernels:
-        """No rows of histories (B, any, P); predictions are zero."""
+        """Hold no rows of histories (B, any, P); predictions are zero."""
         zeros = X.new_zeros(2 * len(X), X.shape[2] + 1, len(KERNEL_PENALTIES))
         ones = X.new_ones(2 * len(X), 1, X.shape[2])
         return cls((KernelFit(0, ones, zeros, zeros[:, :0], zeros[:, 0]),))
@@ -191,12 +191,12 @@ class Kernels:
         """Predict queries X (B, q, P) from the first rows, (2 B, S, q, 3)."""
         fits = [latest(self.fits, size) for size in sizes]
         x = twice(X)[:, None] * stacked([fit.weight for fit in fits])
-        told = with_constant(x) @ stacked([fit.of_lines for fit in fits])
+        lines = with_constant(x) @ stacked([fit.of_lines for fit in fits])
         most = max(fit.of_centres.shape[1] for fit in fits)
         if self.centres is None or not most:
-            return told
+            return lines
         centres = self.centres[:, None, :most] * stacked([fit.weight for fit in fits])
-        return told + gaussians(x, centres) @ stacked([_pad(fit.of_centres, most) for fit in fits])
+        return lines + gaussians(x, centres) @ stacked([_pad(fit.of_centres, most) for fit in fits])
 
 
 def _joined(one: V, other: V, part: slice) -> V:

@@ -50,9 +50,8 @@ LEAST_UNIT = 1e-6
 WHOLE = 1023
 """The largest residual as a whole number: sums over 16,384 rows are exact in single precision."""
 FEW_CELLS = 2**15
-"""Values of a batch of rows up to which trees are fitted on the CPU: a core takes 15 to 25 ms, a card 1,400
+"""Values up to which trees of one history are fitted on the CPU: a core takes 15 to 25 ms, a card 1,400
 operations of at least 10 us each."""
-
 EMPTY = torch.empty(0)
 
 T = TypeVar("T", Tensor, NDArray[np.floating[Any]])
@@ -89,15 +88,15 @@ class Trees:
     def at(self, X: Tensor, sizes: Sequence[int]) -> Tensor:
         """Predict queries X (B, q, P) from the first rows, (B, S, q, 2)."""
         fits = [latest(self.fits, size) for size in sizes]
-        told = {fit.size: fit(X) for fit in fits}
-        return stacked([told[fit.size] for fit in fits])
+        predicted = {fit.size: fit(X) for fit in fits}
+        return stacked([predicted[fit.size] for fit in fits])
 
 
 def _grown(X: Tensor, y: Tensor) -> BoostedTrees:
-    """Grow trees where it takes less time."""
-    if X.numel() > FEW_CELLS:
-        return BoostedTrees.grown(X, y)
-    return BoostedTrees.grown(X.cpu(), y.cpu()).to(X.device)
+    """Fit trees where it takes less time."""
+    if len(X) == 1 and X.numel() <= FEW_CELLS:
+        return BoostedTrees.grown(X.cpu(), y.cpu()).to(X.device)
+    return BoostedTrees.grown(X, y)
 
 
 @dataclass(frozen=True)
