@@ -125,10 +125,11 @@ class Learner:
         arms, restarts = self._rows.arms[self.size : stop].tolist(), self.restarts
         for arm in arms:
             self.size += 1
-            for grown in self._grown.values():
+            for place, grown in self._grown.items():
                 if grown[arm].count(arm):
                     grown[arm].refresh(self._so_far())
-                    self._refreshed = self._unweighed = True
+                    self._unweighed = True
+                    self._refreshed |= place == self._active or self._selector.averages
             if self._since and self.size > self._watched_from:
                 self._pulled[arm] += 1
                 if self._pulled[arm] == self.sizes.warmup:

@@ -130,8 +130,8 @@ class PFNTS(Policy):
     def as_in_paper(arms: Arms, **options: Any) -> PaperPFNTS:
         """Return the paper's Algorithm 2 to the letter; options are those of `PFNTS`.
 
-        SubCLT with base 2, posteriors refreshed at its grid, layouts compared at the switch times, draws from the
-        posterior as it is, and no detector of changes.
+        SubCLT with base 2, posteriors refreshed at its grid, layouts compared at the switch times, draws from
+        the posterior as it is, and no detector of changes.
 
         Examples
         --------
