@@ -1,20 +1,15 @@
 """Many runs of PFN-TS by processes that share one card, in one call of a few minutes.
 
-    python benchmarks/gpu_runs.py --parts one mps phases processes --data tables --out figures --seconds 380
+    python benchmarks/gpu_runs.py --parts one mps profile processes --data tables --out figures --seconds 380
     python benchmarks/gpu_runs.py --device cpu --rounds 200 --replications 1 --scenarios friedman linear
 
 Parts, in the order in which they are named; each ends when the time is over, and says how far it came:
 
 one
-    Whether passes that are recorded as CUDA graphs, or computed in TF32, answer like others, and how fast.
-    Then a run of friedman by itself, twice, since the first warms the card up (aim: under 5 s), with nothing
-    recorded, and in TF32. If recording fails, nothing is recorded in what follows.
-regressions
-    Seconds of a run of 2,500 rounds, of friedman and of the widest task, by the bases of caches below which
-    regressions are made on the CPU.
-phases
-    Where the time of a run goes: seconds of the process by phase, kernels and the share of the time in which
-    they run, operations begun by phase.
+    How far predictions in TF32 are from others, and how fast both are. Then a run of friedman alone, twice,
+    since the first warms the card up (aim: under 4 s), and in TF32.
+profile
+    Kernels of a run, and the share of its time in which they run.
 processes
     Tasks x replications by processes, one a core (aim: 16 x 5 runs under 60 s), and the share of that time in
     which the card computes, as `nvidia-smi` has it.
@@ -49,22 +44,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from operations import Counted, label_phases
 from torch.profiler import ProfilerActivity, profile
 
 from pfnts import environments
 from pfnts.backbones.network.backbone import EmbeddedBackbone
-from pfnts.backbones.network.inference import cache, recorded
+from pfnts.backbones.network.inference.frame import NARROW
 from pfnts.environments.openml import SCENARIOS as OPENML
 from pfnts.experiments import Job, LocalEngine, PolicySpec, RunSpec, RunStore, plan, prepare, run, run_all
 from pfnts.reproduction.published import SYNTHETIC
 
-# What is kept on the CPU. Processes that are spawned read this file anew, and find what was chosen here.
-_REGRESSIONS, _RECORDED, _TF32 = (
-    f"BENCHMARK_{name}" for name in ("REGRESSIONS_BELOW", "RECORDED_UP_TO", "TF32")
-)
-cache.SHORT = int(os.environ.get(_REGRESSIONS, cache.SHORT))
-recorded.MOST_TOKENS = int(os.environ.get(_RECORDED, recorded.MOST_TOKENS))
+# Processes that are spawned read this file again, and find here what was chosen.
+_TF32 = "BENCHMARK_TF32"
 torch.backends.cuda.matmul.allow_tf32 = os.environ.get(_TF32) == "1"
 
 
@@ -225,35 +215,13 @@ def multi_process_service() -> Iterator[bool]:
 
 
 @contextmanager
-def nothing_recorded() -> Iterator[None]:
-    """Launch every kernel by itself in this process."""
-    before, recorded.MOST_TOKENS = recorded.MOST_TOKENS, 0
-    try:
-        yield
-    finally:
-        recorded.MOST_TOKENS = before
-
-
-@contextmanager
-def regressions_below(basis: int) -> Iterator[None]:
-    """Make regressions of caches with smaller bases on the CPU in this process."""
-    before, cache.SHORT = cache.SHORT, basis
-    try:
-        yield
-    finally:
-        cache.SHORT = before
-
-
-@contextmanager
 def in_tf32() -> Iterator[None]:
-    """Multiply with ten bits of mantissa in this process; what was recorded before is recorded anew."""
+    """Multiply with ten bits of mantissa in this process."""
     before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, True
-    recorded.recordings.cache_clear()
     try:
         yield
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
-        recorded.recordings.cache_clear()
 
 
 def compare_answers(options: argparse.Namespace, figures: Figures) -> None:
@@ -262,11 +230,7 @@ def compare_answers(options: argparse.Namespace, figures: Figures) -> None:
     X = rng.standard_normal((3000, 5))
     y = X[:, 0] + rng.standard_normal(len(X))
     plain: np.ndarray | None = None
-    for what, way in {
-        "nothing recorded": nothing_recorded(),
-        "recorded": nullcontext(),
-        "recorded, TF32": in_tf32(),
-    }.items():
+    for what, way in {"float32": nullcontext(), "TF32": in_tf32()}.items():
         with way:
             held = EmbeddedBackbone(device=options.device).sequence(X[:1500], y[:1500])
             said, took = [], []
@@ -282,28 +246,6 @@ def compare_answers(options: argparse.Namespace, figures: Figures) -> None:
             f"questions, {what}",
             ms_each=1e3 * statistics.median(took),
             difference=float(np.abs(means - plain).max()),
-        )
-
-
-def phases(spec: RunSpec, options: argparse.Namespace, figures: Figures) -> None:
-    """Seconds of this process in each phase of a run, then the operations begun."""
-    counted = Counted()
-    label_phases(counted)
-    for what, mode in (("seconds", nullcontext()), ("operations", counted)):
-        if figures.left < 30:
-            return
-        counted.lap()
-        counted.seconds.clear()
-        counted.calls.clear()
-        with mode:
-            run(spec, data=options.data, device=options.device)
-        counted.lap()
-        found = counted.seconds if what == "seconds" else counted.operations
-        by_place = {on: sum(n for at, n in found.items() if at[0] == on) for on in ("cuda", "cpu")}
-        figures.say(f"{what} of {spec.steps} rounds", **{on: float(n) for on, n in by_place.items()})
-        figures.say(
-            f"{what} of {spec.steps} rounds by phase",
-            **{" / ".join(at): f"{n:,.4g} in {counted.calls[at]:,}" for at, n in found.most_common(25)},
         )
 
 
@@ -340,19 +282,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the OpenML tables; without it, no such tasks")
     parser.add_argument("--out", type=Path, help="folder for the figures")
     parser.add_argument("--runs", type=Path, help="folder in which to keep whole runs")
-    parser.add_argument(
-        "--recorded-up-to", type=int, default=recorded.MOST_TOKENS, help="tokens of a pass; 0: none"
-    )
     parser.add_argument("--tf32", action="store_true", help="multiply with ten bits of mantissa on the card")
-    short = "bases below which regressions are made on the CPU"
-    parser.add_argument("--regressions-below", type=int, default=cache.SHORT, help=short)
-    parts = ("one", "regressions", "phases", "processes", "mps")
-    parser.add_argument("--parts", nargs="+", choices=parts, default=["one", "processes", "phases"])
+    parts = ("one", "profile", "processes", "mps")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=["one", "processes", "profile"])
     options = parser.parse_args()
-    cache.SHORT, recorded.MOST_TOKENS = options.regressions_below, options.recorded_up_to
     torch.backends.cuda.matmul.allow_tf32 = options.tf32
-    settings = {_REGRESSIONS: cache.SHORT, _RECORDED: recorded.MOST_TOKENS, _TF32: int(options.tf32)}
-    os.environ |= {name: str(value) for name, value in settings.items()}
+    os.environ[_TF32] = str(int(options.tf32))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -376,22 +311,16 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
         specs.sort(key=lambda spec: -_size(spec.scenario))  # the longest first: processes end together
         return prepare(specs, inputs=options.data, device=options.device)
 
-    first, widest = "friedman" if "friedman" in scenarios else scenarios[0], max(scenarios, key=_size)
+    first = "friedman" if "friedman" in scenarios else scenarios[0]
     cores = options.workers or os.cpu_count() or 1
     alone: Batch | None = None
     for part in options.parts:
         if figures.left < 20:
             figures.say(part, left_out="no time")
         elif part == "one":
-            try:
-                compare_answers(options, figures)
-            except RuntimeError as error:
-                figures.say("recording fails", error=str(error))
-                recorded.MOST_TOKENS = 0
-                os.environ[_RECORDED] = "0"
+            compare_answers(options, figures)
             for attempt, how in {
                 "first time": nullcontext(),
-                "with nothing recorded": nothing_recorded(),
                 "once more": nullcontext(),
                 "in TF32": in_tf32(),
             }.items():
@@ -400,18 +329,9 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
                     alone.make(workers=1, limit=figures.left / 8)
                 seconds = alone.seconds / max(alone.share, 1e-9)
                 figures.say(f"one run of {first}, {attempt}", seconds=seconds, played=alone.share)
-        elif part == "regressions":
-            for name in dict.fromkeys([first, widest]):
-                for below in (0, 128, 256, 512):
-                    with regressions_below(below):
-                        batch = Batch(jobs([name], 1, rounds=min(options.rounds, 2500)), None)
-                        batch.make(workers=1, limit=figures.left / 8)
-                    seconds = sum(float(result.seconds) for result in batch.found.values())
-                    figures.say(f"{name}, regressions below {below} on the CPU", seconds=seconds)
-        elif part == "phases":
+        elif part == "profile":
             [short] = jobs([first], 1, rounds=min(options.rounds, 4000))
             figures.say(f"profile of {short.spec.steps} rounds", **kernels(short.spec, options))
-            phases(short.spec, options, figures)
         else:
             with multi_process_service() if part == "mps" else nullcontext(True) as there:
                 if not there:
@@ -424,7 +344,7 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
 def _size(scenario: str) -> int:
     """What the time of a run grows with: arms, and columns that regressions are told."""
     described = environments.describe(scenario)
-    return described.n_arms * min(described.n_features, cache.NARROW)
+    return described.n_arms * min(described.n_features, NARROW)
 
 
 def many(

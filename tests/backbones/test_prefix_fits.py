@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -131,3 +133,20 @@ def test_histories_share_the_room_and_leave_it_when_they_end(log: Log) -> None:
     assert fits.held == 12
     other.means([[1.0]], [4, 8])
     assert len(log.fitted) == 4
+
+
+def test_threads_may_share_the_cache(log: Log) -> None:
+    fits, interval = LRUCache(capacity=20), sys.getswitchinterval()
+    model = Model(log, 0.0, 1)
+
+    def ask(seed: int) -> None:
+        for size in np.random.default_rng(seed).integers(0, 60, 40_000).tolist():
+            assert fits.find((0, size), question=fits.question(), fit=lambda: model) is model
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(ask, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert fits.held == 20

@@ -11,7 +11,6 @@ from pfnts import PFNTS
 from pfnts.backbones import LinearBackbone
 from pfnts.backbones.base import Prediction, Question
 from pfnts.backbones.network import EmbeddedBackbone
-from pfnts.backbones.network.inference.cache import Cache
 from pfnts.environments import Environment, make
 from pfnts.policies import Decision, Memory
 from pfnts.policies.pfn_model import room_for
@@ -283,20 +282,3 @@ def test_intervals_of_the_default_posterior_cover_the_mean() -> None:
         truth = (probes @ slope)[:, None]
         covered.append(((lower < truth) & (truth < upper)).mean())
     assert np.mean(covered) > 0.88
-
-
-def test_forecasts_that_wait_while_arms_are_refreshed_find_their_caches(
-    friedman: Environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The cache of the rows before a refresh was dropped 16 decisions later, and made anew for the detector.
-    made: list[tuple[int, bytes]] = []
-    begin = Cache.__init__
-
-    def counted(self: Cache, network: Any, X: Any, y: Any, **options: Any) -> None:
-        made.append((len(y), X.tobytes()))
-        begin(self, network, X, y, **options)
-
-    monkeypatch.setattr(Cache, "__init__", counted)
-    rounds(PFNTS(2, encoding="joint"), friedman, 0, 135)
-    assert len(made) > 8
-    assert len(made) == len(set(made))

@@ -1,4 +1,4 @@
-"""What every backbone can do: hold a history and say what it would have predicted after each prefix."""
+"""The interface of backbones: append rows to sequences, predict after any of their prefixes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a backbone says about q queries of a sequence."""
+    """Predictions for q queries of a sequence."""
 
     means: Matrix
     """(len(sizes), q), predictive means after each prefix size."""
@@ -27,7 +27,7 @@ class Prediction:
     """(q,), posterior standard deviation of the mean target after the last of the sizes, where known."""
 
     def part(self, queries: slice) -> Prediction:
-        """Keep what is said about some of the queries."""
+        """Return the predictions for some of the queries."""
         sd = None if self.mean_sd is None else self.mean_sd[queries]
         return Prediction(self.means[:, queries], self.quantiles[:, queries], sd)
 
@@ -73,7 +73,7 @@ class PredictiveSequence(ABC):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of one sequence."""
+    """Queries to one sequence."""
 
     sequence: PredictiveSequence
     queries: Matrix

@@ -1,9 +1,10 @@
-"""Histories of a model that reads a whole prefix at once: one fit per prefix size, kept for reuse."""
+"""Histories of a model that is fitted to a whole prefix: one fit per prefix size, kept for reuse."""
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol, TypeAlias
@@ -16,7 +17,7 @@ from pfnts.backbones.checks import check_keep, check_question, check_rows
 
 
 class Predictive(Protocol):
-    """What a model says about q queries."""
+    """Predictions for q queries."""
 
     @property
     def mean(self) -> Vector:
@@ -66,17 +67,27 @@ class LRUCache:
 
     def __init__(self, *, capacity: int) -> None:
         self._capacity = capacity
+        self._lock = threading.Lock()
         self._kept: OrderedDict[Key, tuple[FittedPrefix, int]] = OrderedDict()  # the last used come last
         self._questions = count()
         self._histories = count()
-        self.held = 0
-        """Bytes that the fits take."""
+        self._held = 0
+        self._gone: deque[int] = (
+            deque()
+        )  # histories: collected at any time, so that no lock may be taken then
 
     def join(self, history: object) -> int:
         """Number a history, whose fits are dropped with it."""
         number = next(self._histories)
-        weakref.finalize(history, self._forget, number).atexit = False
+        weakref.finalize(history, self._gone.append, number).atexit = False
         return number
+
+    @property
+    def held(self) -> int:
+        """Bytes that the fits take."""
+        with self._lock:
+            self._drop_gone()
+            return self._held
 
     def question(self) -> int:
         """Begin a question; fits that it asks for belong together."""
@@ -84,32 +95,38 @@ class LRUCache:
 
     def find(self, key: Key, *, question: int, fit: Callable[[], FittedPrefix]) -> FittedPrefix:
         """Return the fit of (history, size), made now if it is not here, and kept if there is room."""
-        if key in self._kept:
-            found = self._kept.pop(key)[0]
-            self._kept[key] = found, question
-            return found
-        made = fit()
-        if made.nbytes > self._capacity:
-            return made
-        while self.held + made.nbytes > self._capacity:
-            oldest = next(iter(self._kept))
-            if self._kept[oldest][1] == question:
+        with self._lock:
+            if key in self._kept:
+                found = self._kept.pop(key)[0]
+                self._kept[key] = found, question
+                return found
+        made = fit()  # without the lock: other threads may fit meanwhile, even the same
+        with self._lock:
+            self._drop_gone()
+            if key in self._kept or made.nbytes > self._capacity:
                 return made
-            self._drop(oldest)
-        self._kept[key] = made, question
-        self.held += made.nbytes
+            while self._held + made.nbytes > self._capacity:
+                oldest = next(iter(self._kept))
+                if self._kept[oldest][1] == question:
+                    return made
+                self._drop(oldest)
+            self._kept[key] = made, question
+            self._held += made.nbytes
         return made
 
     def _drop(self, key: Key) -> None:
-        self.held -= self._kept.pop(key)[0].nbytes
+        self._held -= self._kept.pop(key)[0].nbytes
 
-    def _forget(self, history: int) -> None:
-        for key in [key for key in self._kept if key[0] == history]:
-            self._drop(key)
+    def _drop_gone(self) -> None:
+        """Drop the fits of histories that are no more."""
+        while self._gone:
+            history = self._gone.popleft()
+            for key in [key for key in self._kept if key[0] == history]:
+                self._drop(key)
 
 
 class RefittedSequence(PredictiveSequence):
-    """A history of a model that is fitted to each prefix it is asked about.
+    """A history of a model that is fitted to each prefix that predictions need.
 
     Parameters
     ----------

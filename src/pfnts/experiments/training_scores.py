@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pfnts.backbones.network.inference.sequence import basis_of
+from pfnts.backbones.network.inference.frame import basis_of
 from pfnts.backbones.network.network import CausalPFN
 from pfnts.backbones.network.training.after import predict_after
 from pfnts.experiments.heldout import FUNCTIONS

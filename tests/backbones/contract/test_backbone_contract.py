@@ -207,7 +207,7 @@ def test_appending_nothing_changes_nothing(backbone: Backbone, rng: Generator) -
     before = sequence.means(queries, [40])
     sequence.append(X[:0], y[:0])
     assert sequence.size == 40
-    np.testing.assert_array_equal(sequence.means(queries, [40]), before)
+    np.testing.assert_allclose(sequence.means(queries, [40]), before, atol=0.1 * CLOSE * y.std())
 
 
 def test_sizes_come_in_any_order_and_may_repeat(backbone: Backbone, rng: Generator) -> None:
@@ -271,7 +271,7 @@ def test_bad_rows_are_named_and_leave_the_sequence_as_it_was(
     with pytest.raises(ValueError, match=words):
         sequence.append(X, y)
     assert sequence.size == 40
-    np.testing.assert_array_equal(sequence.means(queries, [4, 40]), before)
+    np.testing.assert_allclose(sequence.means(queries, [4, 40]), before, atol=0.1 * CLOSE * targets.std())
 
 
 def test_bad_queries_and_empty_histories_are_named(backbone: Backbone, rng: Generator) -> None:

@@ -22,7 +22,7 @@ def ask(
     network: CausalPFN, X: Tensor, y: Tensor, identity: Tensor, asked: int = 39
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What is said of the last rows, each from the rows before it."""
-    return network(X, y, identity, features_of(X, y), asked=asked)
+    return network.predict_tables(X, y, identity, features_of(X, y), asked=asked)
 
 
 @pytest.mark.parametrize("row", [1, 7, 31, 38])
@@ -59,10 +59,12 @@ def test_rows_asked_for_do_not_influence_each_other(small_network: CausalPFN) ->
 def test_rows_asked_for_together_see_the_rows_before_the_first(small_network: CausalPFN) -> None:
     X, y, identity = table(5)
     base_predictions = features_of(X, y, asked=6)
-    together = small_network(X, y, identity, base_predictions, asked=6, together=True)
+    together = small_network.predict_tables(X, y, identity, base_predictions, asked=6, together=True)
     for row in range(34, 40):
         rows = [*range(34), row]
-        alone = small_network(X[:, rows], y[:, rows], identity, base_predictions[:, rows], asked=1)
+        alone = small_network.predict_tables(
+            X[:, rows], y[:, rows], identity, base_predictions[:, rows], asked=1
+        )
         for one, many in zip(alone, together, strict=True):
             torch.testing.assert_close(one[:, 0], many[:, row - 34], atol=1e-5, rtol=0)
 

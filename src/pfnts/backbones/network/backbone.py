@@ -9,14 +9,12 @@ from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
-import torch
 from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 
-from pfnts.backbones.base import Backbone, Prediction, PredictiveSequence, Question
+from pfnts.backbones.base import Append, Backbone, Prediction, PredictiveSequence, Question
 from pfnts.backbones.devices import check_device
-from pfnts.backbones.network.inference.asking import answer, prepare
-from pfnts.backbones.network.inference.products import for_inference
+from pfnts.backbones.network.inference.batch import append, predict, prefill
 from pfnts.backbones.network.inference.sequence import EmbeddedSequence
 from pfnts.backbones.network.network import Architecture, CausalPFN
 from pfnts.backbones.network.weights import fingerprint
@@ -56,13 +54,17 @@ class EmbeddedBackbone(Backbone):
         """Start a history; columns in ``keep`` are never mixed with others."""
         return EmbeddedSequence(self._network, X, y, keep=keep, device=self._device)
 
+    def append(self, appends: Sequence[Append], *, levels: Sequence[float] = ()) -> list[Prediction | None]:
+        """Append rows to sequences; each forecast rests on all rows before its own."""
+        return append(appends, levels)
+
     def prepare(self, sequences: Sequence[PredictiveSequence]) -> None:
-        """Let every row enter the caches that questions to come will need."""
-        prepare(sequences)
+        """Fill the caches that predictions from all rows will need."""
+        prefill(sequences)
 
     def predict(self, questions: Sequence[Question]) -> list[Prediction]:
-        """Answer questions about sequences of this backbone, in as few passes as their sizes allow."""
-        return answer(questions)
+        """Answer questions about sequences of this backbone, in as few forward passes as memory allows."""
+        return predict(questions)
 
 
 def _file(weights: str | Path | None) -> AbstractContextManager[Path]:
@@ -85,7 +87,4 @@ def load_network(weights: Path, device: str, fingerprint: str) -> CausalPFN:  # 
         raise ValueError(
             f"weights must be a safetensors file written by `pfnts pretrain`, got {weights}: {error}"
         ) from error
-    network = network.to(device).eval().requires_grad_(False)
-    if torch.device(device).type == "cpu":
-        for_inference(network)
-    return network
+    return network.to(device).eval().requires_grad_(False)

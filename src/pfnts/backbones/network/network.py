@@ -1,24 +1,33 @@
 """The network: a transformer over tables that is causal in the rows.
 
-Two streams of tokens run through it side by side. The *data* stream holds a learned start row and then
-the observed rows, each knowing its own target. The *query* stream holds rows whose target is asked for.
-Both look only at the data stream, and position ``i`` sees the start row and the first ``i`` observed rows:
-a data token includes itself, a query token does not. So one pass over a table predicts every row from the
-rows before it, and at inference the keys and values of the data stream, computed once, serve every prefix.
-Every row also comes with features computed from the rows before it (`features.table`).
+Tokens are of two kinds. A *data* token is an observed row with its target; the first is a learned start
+token. A *query* token is a row whose target is to be predicted. Both attend to data tokens only: a data token
+to the rows before it and itself, a query token to the rows that it may use. So one forward pass over a table
+predicts every row from the rows before it, and keys and values of the data tokens, once computed, serve
+every later prediction, as in a language model.
+
+A row passes two stages. In the first each cell is a token: `CausalBlock` attends down the rows of a column,
+`RowBlock` mixes the cells of a row. Then `Readout` turns the cells into one token per row, and a stack of
+`CausalBlock` attends to the rows in context. Every row comes with *base predictions*: what simple models
+predict for it from the rows before it (`features`). The head adds to a weighted sum of these.
+
+What a token attends to is up to the caller of `CausalPFN.forward`: the data tokens of the same table in
+training (`WithinTables`), a key-value cache when serving (`inference`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pfnts.backbones.network.attention import attend, attend_first
+from pfnts.backbones.network.attention import WithinTables
 from pfnts.backbones.network.features.table import BASE_PREDICTIONS, NOTES
 
 
@@ -30,28 +39,41 @@ class Architecture:
     """Width of a cell's token."""
     cell_heads: int = 4
     cell_keys: int = 1
-    """Of the heads, as many have keys and values of their own: few, for cheap queries."""
+    """Number of heads with keys and values of their own; the others share them."""
     cell_layers: int = 2
-    """Pairs of a column block and a row block."""
+    """Number of pairs of a column block and a row block."""
     column_rows: int = 2048
-    """As many rows, the first ones, are seen down each column: they say what there is to know of it alone."""
+    """Number of rows, the first ones, that are visible down a column."""
     readouts: int = 4
-    """Summary tokens per row; together they make the row's token, of width ``readouts * cell``."""
+    """Summaries of a row's cells; together they are the row's token, of width ``readouts * cell``."""
     heads: int = 8
     keys: int = 2
-    """The same for the in-context stage."""
+    """As ``cell_keys``, for rows in context."""
     layers: int = 8
-    """Blocks of the in-context stage."""
+    """Number of blocks for rows in context."""
     expansion: int = 2
     """Hidden width of a feed-forward layer over its outer width."""
     identity: int = 24
-    """Length of the random vector that tells a column from its neighbours."""
+    """Length of the random vector that identifies a column."""
     quantiles: int = 99
 
     @property
     def row(self) -> int:
         """Width of a row's token."""
         return self.readouts * self.cell
+
+
+class Attend(Protocol):
+    """Attention of the tokens of a pass to data tokens: those of the pass, and of a cache if there is one."""
+
+    def __call__(self, block: int, visible: int | None, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Return the attended values (B, P * heads, m, w) at a block, numbered from the first.
+
+        Queries (B, P * heads, m, w) are of all tokens, or of the query tokens alone; keys and values
+        (B, P * keys, d, w) are of the data tokens of the pass. No more than the first ``visible`` data tokens
+        may be attended to; all if it is None.
+        """
+        ...
 
 
 class CausalPFN(nn.Module):
@@ -67,7 +89,8 @@ class CausalPFN(nn.Module):
     >>> from pfnts.backbones.network.features.features import features_of
     >>> network = CausalPFN(Architecture(layers=1))
     >>> X, y, identity = torch.randn(1, 6, 3), torch.randn(1, 6), torch.randn(1, 3, 24)
-    >>> mean, quantiles, log_sd = network(X, y, identity, features_of(X, y), asked=6)
+    >>> base_predictions = features_of(X, y)
+    >>> mean, quantiles, log_sd = network.predict_tables(X, y, identity, base_predictions, asked=6)
     >>> mean.shape, quantiles.shape, log_sd.shape
     (torch.Size([1, 6]), torch.Size([1, 6, 99]), torch.Size([1, 6]))
     """
@@ -95,11 +118,66 @@ class CausalPFN(nn.Module):
         y: Tensor,
         identity: Tensor,
         base_predictions: Tensor,
+        rows: Tensor,
+        attend: Attend,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Predict the query tokens; the data tokens leave their keys and values with ``attend``.
+
+        Parameters
+        ----------
+        X
+            (B, d + q, P), normalised contexts of d data tokens, then q query tokens; NaN where missing.
+        y
+            (B, d), normalised targets of the data tokens.
+        identity
+            (B, P, identity), the columns' random vectors.
+        base_predictions
+            (B, d + q, BASE_PREDICTIONS), of each row from the rows before it; zero for a start token.
+        rows
+            (d + q,), number of rows that each token sees; a data token counts itself, a start token has 0.
+        attend
+            Attention to the data tokens.
+
+        Returns
+        -------
+        Means (B, q), quantiles (B, q, Q), and the logarithm of the mean's standard deviation (B, q).
+        """
+        data, columns = y.shape[1], len(self.columns)
+        identity = identity.to(self.cells.missing.dtype)
+        start = (rows[:data] == 0)[:, None]
+        cells = self.cells(X, identity)  # (B, d + q, P, c)
+        known = cells[:, :data] + self.cells.target(y)[:, :, None]
+        known = torch.where(start[..., None], self.cells.start_row(identity), known)
+        h = torch.cat([known, cells[:, data:] + self.cells.target.unknown], 1)
+        most = self.architecture.column_rows
+        position = log_position(rows.clamp(max=most))
+        for number, (column, across) in enumerate(zip(self.columns, self.across, strict=True)):
+            h = across(column(h, position, data, partial(attend, number, most + 1)))
+
+        h = self.readout(h)  # (B, d + q, w)
+        targets = self.target(y).masked_fill(start, 0.0)
+        unknown = self.target.unknown.expand(len(h), h.shape[1] - data, -1)
+        h = h + torch.cat([targets, unknown], 1) + self.base_prediction(base_predictions.to(h.dtype))
+        h = h[:, :, None]  # (B, d + q, 1, w): a table of one column
+        position, last = log_position(rows), len(self.in_context) - 1
+        for number, block in enumerate(self.in_context):
+            # Of the last block's data tokens only keys and values are needed.
+            h = block(
+                h, position, data, partial(attend, columns + number, None), skip=data if number == last else 0
+            )
+        return self.head(h[:, :, 0], base_predictions[:, data:])
+
+    def predict_tables(
+        self,
+        X: Tensor,
+        y: Tensor,
+        identity: Tensor,
+        base_predictions: Tensor,
         *,
         asked: int,
         together: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Predict the last rows of tables.
+        """Predict the last rows of whole tables, without a cache.
 
         Parameters
         ----------
@@ -110,63 +188,34 @@ class CausalPFN(nn.Module):
         identity
             (B, P, identity), the columns' random vectors.
         base_predictions
-            (B, n, BASE_PREDICTIONS), the features of each row (`features_of`).
+            (B, n, BASE_PREDICTIONS), of each row (`features_of`).
         asked
-            As many rows at the end are asked for.
+            Number of rows at the end to predict.
         together
-            Each is predicted from the rows before the first of them, not from the rows before it.
+            Whether each is predicted from the rows before the first of them, not from the rows before it.
 
         Returns
         -------
-        Means (B, q), quantiles (B, q, Q), and the logarithm of the standard deviation of what is known of the
-        true mean, (B, q).
+        As `forward`.
         """
-        n, a = X.shape[1], self.architecture
-        identity = identity.to(self.cells.missing.dtype)
-        sight = Sight.of(n, asked, together=together, device=X.device)
-        cells = self.cells(X, identity)  # (B, n, P, c)
-        known = cells[:, : sight.data - 1] + self.cells.target(y[:, : sight.data - 1])[:, :, None]
-        query = cells[:, n - asked :] + self.cells.target.unknown
-        h = torch.cat([self.cells.start_row(identity), known, query], 1)  # (B, data + q, P, c)
-        for column, across in zip(self.columns, self.across, strict=True):
-            h = across(column(h, sight.position, asked, together, most=a.column_rows))
-        h = self.readout(h)  # (B, data + q, d)
-        embedded = self.base_prediction(base_predictions.to(h.dtype))
-        told = self.target(y[:, : sight.data - 1]) + embedded[:, : sight.data - 1]
-        asked_of = self.target.unknown + embedded[:, n - asked :]
-        h = h + torch.cat([F.pad(told, (0, 0, 1, 0)), asked_of], 1)
-        h = h[:, :, None]  # (B, data + q, 1, d): a table of one column
-        for block in self.in_context:
-            h = block(h, sight.position, asked, together)
-        return self.head(h[:, sight.data :, 0], base_predictions[:, n - asked :])
+        n, device = X.shape[1], X.device
+        data = 1 + (n - asked if together else n - 1)  # the start token, and the rows that are seen
+        begin = torch.arange(n - asked, n, device=device)
+        rows = torch.cat(
+            [torch.arange(data, device=device), begin.clamp(max=n - asked) if together else begin]
+        )
 
+        def tokens(table: Tensor) -> Tensor:
+            return torch.cat([F.pad(table[:, : data - 1], (0, 0, 1, 0)), table[:, n - asked :]], 1)
 
-@dataclass(frozen=True)
-class Sight:
-    """Which data tokens each token sees; tokens are ``data`` rows (the start row first), then queries."""
-
-    data: int
-    position: Tensor
-    """(data + q,), by `log_position`: rows that lie before a token, itself included if it is data and not the
-    start."""
-
-    @staticmethod
-    def of(rows: int, asked: int, *, together: bool, device: torch.device) -> Sight:
-        """The start row and the rows before the one asked for are seen."""
-        data = rows - asked + 1 if together else rows
-        at = torch.full((asked,), data - 1, device=device) if together else None
-        queries = torch.arange(rows - asked, rows, device=device) if at is None else at
-        return Sight(data, log_position(torch.cat([torch.arange(data, device=device), queries])))
+        attend = WithinTables(data, asked, together=together)
+        targets = F.pad(y[:, : data - 1], (1, 0))
+        return self(tokens(X), targets, identity, tokens(base_predictions), rows, attend)
 
 
 def log_position(rows: Tensor) -> Tensor:
-    """Numbers of rows that tokens see (m,), on a logarithmic scale on which 1023 is one."""
+    """Return numbers of rows (m,) on a logarithmic scale on which 1023 is one."""
     return torch.log1p(rows) / math.log(1024)
-
-
-def upto(position: Tensor, rows: int) -> Tensor:
-    """Positions (m,), as `log_position` has them, where no more than some rows are seen."""
-    return position.clamp(max=math.log1p(rows) / math.log(1024))
 
 
 WAVES = 12
@@ -175,7 +224,7 @@ LOG_SD = (-8.0, 3.0)
 
 
 class CellEmbedding(nn.Module):
-    """A number and the column it stands in, as a token."""
+    """Embedding of a number and of its column."""
 
     def __init__(self, a: Architecture) -> None:
         super().__init__()
@@ -194,12 +243,12 @@ class CellEmbedding(nn.Module):
         return torch.where(absent, self.missing, self.value(features)) + self.identity(identity)[:, None]
 
     def start_row(self, identity: Tensor) -> Tensor:
-        """Embed the row before the first, (B, 1, P, c)."""
+        """Embed the start token, (B, 1, P, c)."""
         return (self.start + self.identity(identity))[:, None]
 
 
 class TargetEmbedding(nn.Module):
-    """A target, or the fact that it is not known, as something to add to a token."""
+    """Embedding of a target, or of an unknown target, to be added to a token."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -212,7 +261,7 @@ class TargetEmbedding(nn.Module):
 
 
 class CausalBlock(nn.Module):
-    """Attention down the rows of each column, from both streams to the data stream."""
+    """Attention of all tokens to the data tokens, column by column, and a feed-forward layer."""
 
     def __init__(self, width: int, heads: int, keys: int, expansion: int) -> None:
         super().__init__()
@@ -229,43 +278,37 @@ class CausalBlock(nn.Module):
         self.feed_forward = FeedForward(width, expansion)
 
     def forward(
-        self, h: Tensor, position: Tensor, asked: int, together: bool, *, most: int | None = None
+        self,
+        h: Tensor,
+        position: Tensor,
+        data: int,
+        attend: Callable[[Tensor, Tensor, Tensor], Tensor],
+        *,
+        skip: int = 0,
     ) -> Tensor:
-        """Map tokens (B, m, P, w), data first and ``asked`` queries last, each seeing the data before it.
+        """Map tokens (B, m, P, w), of which the first ``data`` are attended to; leave out the first ``skip``.
 
-        With ``most``, only the start and as many rows, the first ones, are seen.
+        ``position`` (m,) is the number of rows that each token sees, as `log_position`.
         """
-        n = h.shape[1] - asked
-        seen = n if most is None else min(n, most + 1)
-        query, key, value = self.ask(h, position if most is None else upto(position, most), seen)
-        of_data = attend_first(query[:, :, :n], key, value, before=n)
-        asking = query[:, :, n:]
-        looked = attend(asking, key, value) if together else attend_first(asking, key, value, before=n)
-        return self.finish(h, torch.cat([of_data, looked], 2))
+        return self.finish(h[:, skip:], attend(*self.ask(h, position, data, skip)))
 
-    def ask(self, h: Tensor, position: Tensor, data: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries of all tokens (B, m, P, w), keys and values of the ``data`` tokens, which come first."""
+    def ask(self, h: Tensor, position: Tensor, data: int, skip: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries of the tokens (B, m, P, w) after ``skip``, keys and values of the first ``data`` tokens."""
         normed = self.norm(h)
-        return self.queries(normed, position), *self.keys_values(normed[:, :data])
-
-    def keys_values(self, normed: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of data tokens (B, n, P, w), each as (B, P * keys, n, w / heads)."""
-        return self._split(self.key(normed)), self._split(self.value(normed))
+        query = self.queries(normed[:, skip:], position[skip:])
+        normed = normed[:, :data]
+        return query, self._split(self.key(normed)), self._split(self.value(normed))
 
     def queries(self, normed: Tensor, position: Tensor) -> Tensor:
-        """Queries of tokens (B, m, P, w), sharper if they see more rows, as (B, P * heads, m, w / heads).
-
-        ``position`` (m,) is as `log_position` has it.
-        """
+        """Queries of tokens (B, m, P, w) as (B, P * heads, m, w / heads), longer if they see more rows."""
         growth = F.softplus(self.sharpness(normed))  # (B, m, P, heads)
         scale = 1 + growth * position.to(normed.dtype)[:, None, None]
         query = self.query(normed).unflatten(-1, (self.heads, -1)) * scale[..., None]
         return query.flatten(-3, -2).transpose(-3, -2)
 
-    def finish(self, h: Tensor, seen: Tensor) -> Tensor:
-        """Add what was seen (B, P * heads, m, w / heads) to the tokens (B, m, P, w), and transform each."""
-        h = h + self.out(seen.transpose(-3, -2).reshape(h.shape))
-        return self.feed_forward(h)
+    def finish(self, h: Tensor, attended: Tensor) -> Tensor:
+        """Add attended values (B, P * heads, m, w / heads) to tokens (B, m, P, w), and transform each."""
+        return self.feed_forward(h + self.out(attended.transpose(-3, -2).reshape(h.shape)))
 
     def _split(self, tokens: Tensor) -> Tensor:
         width = self.query.weight.shape[0] // self.heads
@@ -273,7 +316,7 @@ class CausalBlock(nn.Module):
 
 
 class RowBlock(nn.Module):
-    """Tells every cell a summary of its row."""
+    """Adds a summary of its row to every cell."""
 
     def __init__(self, width: int, heads: int, expansion: int) -> None:
         super().__init__()
@@ -301,7 +344,7 @@ class Readout(nn.Module):
 
 
 class Pool(nn.Module):
-    """Attention with learned questions: each head weighs the cells of a row and averages them."""
+    """Attention with learned queries: each head weighs the cells of a row and averages them."""
 
     def __init__(self, width: int, heads: int, out: int) -> None:
         super().__init__()
@@ -331,7 +374,7 @@ class FeedForward(nn.Module):
 
 
 class Head(nn.Module):
-    """From a query's token to its target's mean and quantiles, and how well the mean is known."""
+    """From a query's token to the mean and quantiles of its target, and the uncertainty of the mean."""
 
     def __init__(self, a: Architecture) -> None:
         super().__init__()
@@ -340,17 +383,15 @@ class Head(nn.Module):
         self.out = nn.Linear(2 * a.row, 1 + a.quantiles)
         self.trust = nn.Linear(2 * a.row, BASE_PREDICTIONS)
         self.spread = nn.Linear(2 * a.row, 1 + NOTES)
-        for told in (self.trust, self.spread):  # what is told need not be believed at first
-            nn.init.zeros_(told.weight)
-            nn.init.zeros_(told.bias)
+        for layer in (self.trust, self.spread):  # base predictions have no weight at first
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
 
     def forward(self, h: Tensor, base_predictions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Map tokens (..., d) and base predictions (..., BASE_PREDICTIONS) to what is said of their targets.
+        """Map tokens (..., w) and base predictions (..., BASE_PREDICTIONS) to predictions, in float32.
 
-        That is means (...), quantiles (..., Q) and log standard deviations of the mean (...).
-
-        As far as a base prediction is trusted, the network only says what is to be added to it. The last is
-        the logarithm of the standard deviation of the mean, given the rows seen. All are float32.
+        Return means (...), quantiles (..., Q) and the logarithm of the mean's standard deviation (...). Means
+        and quantiles are corrections of a sum of base predictions, each weighted by its trust.
         """
         h = F.gelu(self.widen(self.norm(h)))
         out, trust, spread = self.out(h).float(), self.trust(h).float(), self.spread(h).float()
@@ -360,5 +401,5 @@ class Head(nn.Module):
 
 
 def quantile_levels(count: int, *, device: str | torch.device = "cpu") -> Tensor:
-    """Levels at which the network gives quantiles."""
+    """Return the levels of the network's quantiles."""
     return torch.arange(1, count + 1, device=device) / (count + 1)

@@ -10,6 +10,7 @@ import torch
 from numpy.random import Generator
 from sklearn.linear_model import Ridge
 
+from pfnts.backbones.network.features import neighbours
 from pfnts.backbones.network.features.features import LIMIT, UNLIKELY, Features, features_of
 from pfnts.backbones.network.features.kernels import (
     KERNEL_PENALTIES,
@@ -244,3 +245,15 @@ def test_average_by_evidence_and_probabilities_equal_those_from_whole_covariance
     assert of_row[places("average by evidence")] == pytest.approx(of_row[:12] @ weight, abs=1e-6)
     probabilities = of_row[places("probabilities")]
     np.testing.assert_allclose(probabilities, np.maximum(np.log(weight), UNLIKELY) / 4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_features_are_computed_where_the_rows_are(kind: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(neighbours.ENTRIES, "meta", 2**25)
+    # The device "meta" stands for a card: its tensors have shapes and no values.
+    X, y = torch.zeros(2, 2300, 3, device="meta", dtype=kind), torch.zeros(2, 2300, device="meta", dtype=kind)
+    names_arm = torch.zeros(1, 3, dtype=torch.bool, device="meta")
+    features, of_rows = Features.none(X, names_arm=names_arm).extend(X[:, :2200], y[:, :2200])
+    _, of_more = features.extend(X[:, 2200:], y[:, 2200:])
+    for found in (of_rows, of_more, features.at(X[:, :4], [0, 70, 2200])):
+        assert (found.device.type, found.dtype) == ("meta", kind)

@@ -242,7 +242,7 @@ def test_every_table_is_used_as_often_as_the_recipe_says() -> None:
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_base_predictions_of_a_minibatch_are_those_of_its_own_tables(
+def test_features_of_a_minibatch_are_those_of_its_own_tables(
     together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = draw_tables(8, 20, 3, asked=5, rng=DeviceRng(1), groups=2)

@@ -32,7 +32,7 @@ def predict_after(
     identity = torch.randn(
         X.shape[2], network.architecture.identity, generator=torch.Generator().manual_seed(0)
     )
-    mean, _, log_sd = network(
+    mean, _, log_sd = network.predict_tables(
         shown.float(),
         targets.float(),
         identity.to(X.device).expand(len(X), -1, -1),

@@ -27,7 +27,7 @@ def training_loss(network: CausalPFN, minibatch: Minibatch, identity: Tensor) ->
     ``identity`` (B, P, identity) are the columns' random vectors.
     """
     asked = minibatch.mean.shape[1]
-    said = network(
+    said = network.predict_tables(
         minibatch.X,
         minibatch.y,
         identity,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pfnts.backbones.network.inference.cache import CELLS, NARROW
+from pfnts.backbones.network.inference.frame import CELLS, NARROW
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Recipe:
     seed: int = 0
 
     def widths_of(self, rows: int) -> list[int]:
-        """Columns that tables of so many rows have: long ones are never shown with many (`cache.CELLS`)."""
+        """Columns that tables of so many rows have: long ones are never shown with many (`frame.CELLS`)."""
         return [p for p in self.widths if p <= NARROW or rows * p <= 2.5 * CELLS]
 
     def batch(self, rows: int, features: int) -> int:
