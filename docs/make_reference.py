@@ -15,6 +15,8 @@ PACKAGES = (
     "pfnts.scores",
     "pfnts.backbones",
     "pfnts.layouts",
+    "pfnts.explain",
+    "pfnts.imports",
     "pfnts.policies",
     "pfnts.environments",
     "pfnts.simulation",

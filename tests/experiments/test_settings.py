@@ -13,7 +13,7 @@ from pfnts.experiments import PolicySpec
 from pfnts.experiments.spec import settings_of
 from pfnts.layouts import Threshold
 from pfnts.policies import PFNTS
-from pfnts.policies.bart import BartSettings
+from pfnts.policies.baselines.bart import BartSettings
 
 
 class Own:

@@ -42,13 +42,13 @@ class Case:
 
 
 def small_bart() -> Any:
-    from pfnts.policies.bart import BartSettings
+    from pfnts.policies.baselines.bart import BartSettings
 
     return BartSettings(trees=10, burn_in=30, draws=40, chains=1, smallest=512)
 
 
 def small_boosting() -> Any:
-    from pfnts.policies.ensembles import BoostingSettings
+    from pfnts.policies.baselines.ensembles import BoostingSettings
 
     return BoostingSettings(rounds=20)
 

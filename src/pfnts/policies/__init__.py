@@ -1,10 +1,10 @@
 """Policies: decide, update, and a posterior where they have one."""
 
+from pfnts.explain.explanation import Explanation
 from pfnts.layouts.memory import Memory
 from pfnts.policies.context_free import ContextFreeTS
 from pfnts.policies.decision import Choices, Decision
 from pfnts.policies.epsilon_greedy import EpsilonGreedy
-from pfnts.policies.explanation import Explanation
 from pfnts.policies.lin_ts import LinTS
 from pfnts.policies.lin_ucb import LinUCB
 from pfnts.policies.lin_ucb_features import LinUCBFeatures

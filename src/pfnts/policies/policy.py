@@ -34,6 +34,9 @@ from pfnts.events import (
     Observed,
     Rewarded,
 )
+from pfnts.explain.explanation import Explanation
+from pfnts.explain.reasons import explanation
+from pfnts.imports.rows import Columns, imported_rows
 from pfnts.policies import file, play
 from pfnts.policies.arguments import (
     Arms,
@@ -48,9 +51,6 @@ from pfnts.policies.budget import BudgetPrice
 from pfnts.policies.current import CurrentModel
 from pfnts.policies.decision import Decision, Reason
 from pfnts.policies.entries import decided, decisions, observed
-from pfnts.policies.explaining import explanation
-from pfnts.policies.explanation import Explanation
-from pfnts.policies.importing import Columns, imported_rows
 from pfnts.policies.model import Model
 from pfnts.policies.proposal import Proposer
 from pfnts.policies.rewards import REWARDS, Rewards
@@ -440,8 +440,8 @@ class Policy:
         """
         roles = Columns(action, reward, propensity, cluster, time, context)
         with self._lock:
-            label: Callable[[Any], Label] = unboxed
-            events = imported_rows(log, roles, self.history, label=label, rewards=self._proposer.rewards)
+            checked = partial(check_reward, rewards=self._proposer.rewards)
+            events = imported_rows(log, roles, self.history, label=unboxed, reward=checked)
             self._log.append(events)
             return len(events)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pfnts.arrays import Matrix
 from pfnts.events import ActionSet, History
-from pfnts.policies.neighbours import comparable, squared_distances
+from pfnts.explain.neighbours import comparable, squared_distances
 from pfnts.posterior import AnyPosterior, BoundedPosterior
 
 _TAIL = 0.1

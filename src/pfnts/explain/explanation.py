@@ -119,7 +119,7 @@ class Explanation:
 
     def plot(self) -> Any:
         """Draw intervals, similar rows and effects of columns; a matplotlib figure."""
-        from pfnts.policies.explanation_plot import draw
+        from pfnts.explain.explanation_plot import draw
 
         return draw(self)
 

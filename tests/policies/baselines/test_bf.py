@@ -15,7 +15,7 @@ from pfnts.environments.synthetic import friedman1
 from pfnts.policies import make
 
 pytest.importorskip("bartz")
-from pfnts.policies.bart import BartFit, BartSettings, Scale
+from pfnts.policies.baselines.bart import BartFit, BartSettings, Scale
 from pfnts.policies.rules import Thompson
 
 # One size of table and of forest for all fits, so that they share what is compiled.
@@ -224,8 +224,8 @@ def test_settings_are_checked(options: dict[str, float], words: str) -> None:
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bartz", None)
-    for name in ("pfnts.policies.bart", "pfnts.policies.bf_ts"):
+    for name in ("pfnts.policies.baselines.bart", "pfnts.policies.baselines.bf_ts"):
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ImportError, match=r"pfnts\[baselines\]") as caught:
-        import_module("pfnts.policies.bf_ts")
+        import_module("pfnts.policies.baselines.bf_ts")
     assert isinstance(caught.value.__cause__, ImportError)

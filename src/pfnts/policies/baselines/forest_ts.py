@@ -14,12 +14,12 @@ from pfnts.contexts import Schema
 from pfnts.events import ActionSet, History, Label
 from pfnts.layouts.memory import Memory
 from pfnts.policies.arguments import check_count, check_number
-from pfnts.policies.ensembles import BoostingSettings, Ensemble, fit_boosted, fit_forest
-from pfnts.policies.leaf_statistics import Indices
+from pfnts.policies.baselines.ensembles import BoostingSettings, Ensemble, fit_boosted, fit_forest
+from pfnts.policies.baselines.leaf_statistics import Indices
+from pfnts.policies.baselines.refits import REFITTED, Refits, check_refitted, check_warmup
 from pfnts.policies.model import Model, Shape
 from pfnts.policies.policy import Policy
 from pfnts.policies.prefetch import PrefetchCache
-from pfnts.policies.refits import REFITTED, Refits, check_refitted, check_warmup
 from pfnts.policies.rules import Thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior

@@ -18,8 +18,6 @@ from pfnts.contexts.schema import Rows
 from pfnts.contexts.screening import Rounds, left_out_words
 from pfnts.events import History, Label, Observed
 from pfnts.events.event import Encoded
-from pfnts.policies.arguments import check_reward
-from pfnts.policies.rewards import Rewards
 
 
 @runtime_checkable
@@ -62,7 +60,7 @@ def imported_rows(
     history: History,
     *,
     label: Callable[[Any], Label],
-    rewards: Rewards,
+    reward: Callable[[Any], float],
 ) -> list[Observed]:
     """Return the events of a log's rows; nothing changes.
 
@@ -76,8 +74,8 @@ def imported_rows(
         Arms and schema.
     label
         Checks an arm's label.
-    rewards
-        Limits of rewards.
+    reward
+        Checks a reward.
     """
     order = None
     if isinstance(log, LoggedRounds):
@@ -89,7 +87,7 @@ def imported_rows(
         contexts, actions, paid = _tabled(table, columns, history.schema)
         order = None if columns.time is None else np.argsort(times(table, columns.time), kind="stable")
     labels = [label(action) for action in _labels(actions, history)]
-    values = [_checked(i, value, rewards) for i, value in enumerate(paid.tolist())]
+    values = [_checked(i, value, reward) for i, value in enumerate(paid.tolist())]
     schema = history.schema or Schema.infer(contexts, warn=False)  # ids that are here were named
     rows = Rows.of(contexts, schema)
     if order is not None:  # after all rows were checked in the order in which their owner counts them
@@ -178,8 +176,8 @@ def _labels(actions: Sequence[Any], history: History) -> list[Any]:
     return [known[action] for action in actions]
 
 
-def _checked(i: int, value: Any, rewards: Rewards) -> float:
+def _checked(i: int, value: Any, reward: Callable[[Any], float]) -> float:
     try:
-        return check_reward(value, rewards)
+        return reward(value)
     except ValueError as error:
         raise BadLogError(f"row {i + 1}: {error}") from error

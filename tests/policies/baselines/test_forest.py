@@ -11,8 +11,8 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.policies import make
-from pfnts.policies.ensembles import BoostingSettings, fit_boosted, fit_forest
-from pfnts.policies.leaf_statistics import LeafStatistics, grouped, lonely_variance
+from pfnts.policies.baselines.ensembles import BoostingSettings, fit_boosted, fit_forest
+from pfnts.policies.baselines.leaf_statistics import LeafStatistics, grouped, lonely_variance
 
 FOREST = {"n_trees": 12, "min_leaf": 2}
 BOOSTED = BoostingSettings(rounds=12, learning_rate=0.3, max_depth=4)

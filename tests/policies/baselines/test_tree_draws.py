@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from pfnts.policies.tree_draws import TreeDraws
+from pfnts.policies.baselines.tree_draws import TreeDraws
 
 CHAINS, DRAWS, TREES, P = 2, 30, 4, 6
 

@@ -10,8 +10,9 @@ import pytest
 import torch
 from numpy.random import Generator
 
-from pfnts.policies import make, network
-from pfnts.policies.network import Precision, Weights, squared_gradients
+from pfnts.policies import make
+from pfnts.policies.baselines import network
+from pfnts.policies.baselines.network import Precision, Weights, squared_gradients
 
 K, P, H = 3, 4, 7
 

@@ -13,8 +13,8 @@ from pfnts.contexts import Schema, plain, read
 from pfnts.contexts.schema import Rows
 from pfnts.events import Decided, Event, History, Observed, Rewarded
 from pfnts.events.event import Context
-from pfnts.policies.explanation import ArmReasons, ColumnEffect, Explanation, SimilarRow
-from pfnts.policies.neighbours import comparable, squared_distances
+from pfnts.explain.explanation import ArmReasons, ColumnEffect, Explanation, SimilarRow
+from pfnts.explain.neighbours import comparable, squared_distances
 from pfnts.posterior import AnyPosterior
 from pfnts.posterior.base import check_level
 

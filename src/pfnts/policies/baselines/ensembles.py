@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pfnts.arrays import Matrix, Vector
 from pfnts.policies.arguments import check_count
-from pfnts.policies.leaf_statistics import Indices, LeafStatistics, Trees, grouped
+from pfnts.policies.baselines.leaf_statistics import Indices, LeafStatistics, Trees, grouped
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from pfnts.arrays import Counts, Mask, Matrix, Vector
 from pfnts.contexts import Schema
 from pfnts.events import ActionSet, History, Label
 from pfnts.layouts.memory import Memory
-from pfnts.policies.bart import BartFit, BartSettings, Scale
+from pfnts.policies.baselines.bart import BartFit, BartSettings, Scale
+from pfnts.policies.baselines.refits import REFITTED, Refits, check_refitted, check_warmup
 from pfnts.policies.model import Model, Shape
 from pfnts.policies.policy import Policy
-from pfnts.policies.refits import REFITTED, Refits, check_refitted, check_warmup
 from pfnts.policies.rules import Thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import RewardDistribution

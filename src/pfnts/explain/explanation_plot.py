@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pfnts.policies.explanation import Explanation
+from pfnts.explain.explanation import Explanation
 
 _LEADER, _OTHER, _MUTED = "#1f6f8b", "#9aa5ad", "#c8ced2"
 _MOST_ARMS = _MOST_COLUMNS = 12

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pfnts.arrays import Matrix, Vector
-from pfnts.policies.tree_draws import TreeDraws
+from pfnts.policies.baselines.tree_draws import TreeDraws
 
 try:
     import jax

@@ -14,7 +14,7 @@ from pfnts.arrays import Counts, Matrix, Vector
 from pfnts.events import ActionSet, History
 from pfnts.layouts.schedule import next_refresh
 from pfnts.policies import Model, Policy, Shape, Traffic
-from pfnts.policies.refits import REFITTED, Refits, check_refitted, check_warmup
+from pfnts.policies.baselines.refits import REFITTED, Refits, check_refitted, check_warmup
 from pfnts.policies.rules import Thompson
 from pfnts.posterior import GaussianPosterior
 

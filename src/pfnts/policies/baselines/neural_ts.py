@@ -13,10 +13,10 @@ from torch import Tensor
 from pfnts.arrays import Mask, Matrix, Vector
 from pfnts.contexts import Schema
 from pfnts.events import ActionSet, History, Label
-from pfnts.policies import network
 from pfnts.policies.arguments import check_count, check_number
+from pfnts.policies.baselines import network
+from pfnts.policies.baselines.network import Precision, Weights, rows_of, squared_gradients
 from pfnts.policies.model import Model, Shape
-from pfnts.policies.network import Precision, Weights, rows_of, squared_gradients
 from pfnts.policies.policy import Policy
 from pfnts.policies.rules import Thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
