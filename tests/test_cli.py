@@ -281,7 +281,7 @@ def test_out_that_is_a_file_is_refused_in_a_sentence(command: str, tmp_path: Pat
         "ope": ["drinkless-sim", "--policy", "ts", "--people", "3"],
         "report": [str(tmp_path / "runs"), "--no-figures"],
         "reproduce": ["report"],
-        "pretrain": ["--tiny"],
+        "pretrain": ["--recipe", "tiny"],
     }[command]
     text = pfnts(command, *arguments, "--out", tmp_path / "taken", code=2)
     assert "must be a folder, there is a file at" in text

@@ -12,11 +12,10 @@ from typer.testing import CliRunner
 
 from pfnts import backbones
 from pfnts.backbones.network import EmbeddedBackbone
-from pfnts.backbones.network.training import steps
-from pfnts.backbones.network.training import train as pretraining
+from pfnts.backbones.network.training import step
 from pfnts.cli import app
 
-QUICK = ["--tiny", "--seconds", "30", "--report-every", "2"]
+QUICK = ["--recipe", "tiny", "--steps", "72", "--report-every", "0"]
 
 
 def pfnts(*arguments: str | Path, code: int = 0) -> str:
@@ -25,13 +24,6 @@ def pfnts(*arguments: str | Path, code: int = 0) -> str:
     )
     assert result.exit_code == code, result.output + repr(result.exception)
     return result.output
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at the clock finds it a second later, so that the number of steps is known."""
-    ticks = count()
-    monkeypatch.setattr(pretraining.time, "monotonic", lambda: float(next(ticks)))
 
 
 def test_evaluation_prints_a_table_and_writes_it(tmp_path: Path) -> None:
@@ -118,60 +110,55 @@ def test_help_names_every_backbone() -> None:
     assert ", ".join(backbones.names()) in text
 
 
-@pytest.mark.usefixtures("clock")
-def test_pretraining_stops_goes_on_and_leaves_usable_weights(tmp_path: Path) -> None:
-    text = pfnts("pretrain", *QUICK, "--out", tmp_path, "--stop-after", "3")
-    assert "3 steps in 3 s" in text
-    text = pfnts("pretrain", *QUICK, "--out", tmp_path, "--stop-after", "2")
-    assert "Going on from step 3 after 3 s." in text
-    assert "5 steps in 5 s" in text
+def test_pretraining_stops_resumes_and_leaves_usable_weights(tmp_path: Path) -> None:
+    text = pfnts("pretrain", *QUICK, "--out", tmp_path, "--stop-after", "0")
+    assert "24 of 72 steps" in text
+    assert "add --resume to continue it" in pfnts("pretrain", *QUICK, "--out", tmp_path, code=2)
+    text = pfnts("pretrain", *QUICK, "--out", tmp_path, "--resume", "--stop-after", "0")
+    assert "Resuming at step 24 of 72." in text
+    assert "48 of 72 steps" in text
     with (tmp_path / "log.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [int(row["step"]) for row in rows] == [2, 3, 5]
-    assert {"loss", "learning_rate", "friedman1-5 R2 at 16", "linear-10 R2 at 64"} <= set(rows[0])
+    assert [int(row["step"]) for row in rows] == [24, 48]
+    assert {"rows", "seconds", "loss", "learning_rate", "mean CRPS at 16", "linear-10 R2 at 64"} <= set(
+        rows[0]
+    )
     sequence = EmbeddedBackbone(weights=tmp_path / "weights.safetensors").sequence([[0.0], [1.0]], [0.0, 1.0])
     assert sequence.means([[0.5]], [2]).shape == (1, 1)
 
 
-@pytest.mark.usefixtures("clock")
 def test_finished_training_is_not_overrun(tmp_path: Path) -> None:
-    pfnts("pretrain", *QUICK, "--seconds", "4", "--out", tmp_path)
-    text = pfnts("pretrain", *QUICK, "--seconds", "4", "--out", tmp_path, code=2)
-    assert "--seconds must exceed the 4 s already spent" in text
+    quick = [*QUICK, "--steps", "24", "--resume", "--out", str(tmp_path)]  # which starts a run where none is
+    assert "24 of 24 steps" in pfnts("pretrain", *quick)
+    assert "--steps must exceed the 24 steps" in pfnts("pretrain", *quick, code=2)
 
 
-def test_unknown_device_is_explained(tmp_path: Path) -> None:
+def test_unknown_device_and_recipe_are_explained(tmp_path: Path) -> None:
     text = pfnts("pretrain", *QUICK, "--device", "abacus", "--out", tmp_path, code=2)
     assert "device must be one that works here" in text
+    text = pfnts("pretrain", "--recipe", "shiped", "--out", tmp_path, code=2)
+    assert "recipe must be one of shipped, tiny" in text
 
 
-@pytest.mark.usefixtures("clock")
-def test_another_network_is_not_mixed_in(tmp_path: Path) -> None:
-    pfnts("pretrain", *QUICK, "--stop-after", "1", "--out", tmp_path)
-    text = pfnts("pretrain", *QUICK, "--layers", "2", "--out", tmp_path, code=2)
-    assert "--out must be another folder" in text
-    kept = json.loads((tmp_path / "progress.json").read_text())
-    odd = ([], {"seconds": 1.0, "colour": "red"}, "step", None)
-    damaged = ["{", "[]", *(json.dumps({**kept, "progress": progress}) for progress in odd)]
-    for text in damaged:
-        (tmp_path / "progress.json").write_text(text)
-        assert "damaged checkpoint" in pfnts("pretrain", *QUICK, "--out", tmp_path, code=2)
+def test_another_recipe_is_not_mixed_in(tmp_path: Path) -> None:
+    pfnts("pretrain", *QUICK, "--stop-after", "0", "--out", tmp_path)
+    text = pfnts("pretrain", *QUICK, "--seed", "2", "--resume", "--out", tmp_path, code=2)
+    assert "--out must hold a run of the same recipe" in text
 
 
-@pytest.mark.usefixtures("clock")
-def test_ctrl_c_keeps_the_last_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_the_last_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     losses = count()
-    training_loss = steps.training_loss
+    training_loss = step.training_loss
 
     def interrupted(*arguments: object) -> object:
-        if next(losses) == 5:
+        if next(losses) == 30:
             raise KeyboardInterrupt
         return training_loss(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(steps, "training_loss", interrupted)
+    monkeypatch.setattr(step, "training_loss", interrupted)
     text = pfnts("pretrain", *QUICK, "--out", tmp_path, code=130)
-    assert "Stopped. 4 steps are kept" in text
-    assert json.loads((tmp_path / "progress.json").read_text())["progress"]["step"] == 4
+    assert "holds 24 steps; --resume continues" in text
+    assert json.loads((tmp_path / "progress.json").read_text())["progress"]["step"] == 24
 
 
 @pytest.mark.parametrize("command", ["evaluate-backbone", "pretrain"])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -47,3 +49,17 @@ def test_categories_are_columns_of_zeros_and_ones_and_numbers_come_after_them(fe
         assert levels[:count].all()
         # Worth does not depend on how rare a level is, only on whether it is there.
         torch.testing.assert_close(view[..., :count], (shown[..., :count] - 0.2) / 0.4)
+
+
+def test_categories_have_as_many_levels_as_the_mixture_allows() -> None:
+    def most(levels: int) -> int:
+        """Largest number of columns of which each row has exactly one set."""
+        found = 0
+        for seed in range(40):
+            shown, _ = inputs.draw_categories(2, 400, 45, rng=DeviceRng(seed), most=levels)
+            sums = shown[0].cumsum(1)
+            ends = [p for p in range(45) if (sums[:, p] == sums[0, p]).all()]
+            found = max(found, *(b - a for a, b in pairwise([-1, *ends])))
+        return found
+
+    assert most(12) <= 12 < most(40) <= 40

@@ -8,7 +8,7 @@ with the widest gap is chosen, in any order of the columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -53,6 +53,9 @@ FEW_CELLS = 2**15
 """Values up to which trees of one history are fitted on the CPU: a core takes 15 to 25 ms, a card 1,400
 operations of at least 10 us each."""
 EMPTY = torch.empty(0)
+
+LARGE = 2**24
+"""Number of sums from which on a card compiles the search for the best splits, as in training."""
 
 T = TypeVar("T", Tensor, NDArray[np.floating[Any]])
 
@@ -180,8 +183,8 @@ def by_products(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:
         for level in range(DEPTH):
             each = _by_leaf(counted, leaf, 2**level)  # (B, 2, T, L, n)
             right = (each.flatten(1, 3) @ above).view(batch, 2, TREES, 2**level, -1)
-            gain = gains(*right.unbind(1), *each.sum(-1)[..., None].unbind(1))
-            best, at = (gain * splits.favour[:, None, None]).max(-1)  # (B, T, L)
+            best_of = fused_best_splits() if right.is_cuda and right.numel() > LARGE else best_splits
+            best, at = best_of(right, each.sum(-1), splits.favour)  # (B, T, L)
             cut = splits.thresholds.flatten(1).gather(1, at.flatten(1)).view(at.shape)
             columns.append(at % features)
             cuts.append(cut.masked_fill(best <= 0, torch.inf))
@@ -191,6 +194,23 @@ def by_products(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:
         rounds.append((torch.cat(columns, 2), torch.cat(cuts, 2), values))
         residual = residual - values.gather(2, leaf).sum(1)
     return rounds
+
+
+def best_splits(right: Tensor, total: Tensor, favour: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the best gain of each node, (B, T, L), and the split that has it.
+
+    ``right`` (B, 2, T, L, splits) and ``total`` (B, 2, T, L) are number and sum of the rows that go right,
+    and of all rows of the node.
+    """
+    gain = gains(*right.unbind(1), *total[..., None].unbind(1))
+    best, at = (gain * favour[:, None, None]).max(-1)
+    return best, at
+
+
+@lru_cache(maxsize=1)
+def fused_best_splits() -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Return `best_splits` compiled to one kernel: one pass over the sums in place of a dozen."""
+    return torch.compile(best_splits, dynamic=True)
 
 
 def by_histograms(X: Tensor, y: Tensor, splits: Splits, weights: Tensor) -> Grown:

@@ -8,11 +8,11 @@ from torch import Tensor
 from pfnts.backbones.network.prior.device_rng import DeviceRng
 from pfnts.backbones.network.prior.functions import draw_function, draw_relevant, standardise
 from pfnts.backbones.network.prior.inputs import draw_inputs
-from pfnts.backbones.network.prior.logging_policy import CANDIDATES, asked_about_anybody
+from pfnts.backbones.network.prior.logging_policy import CANDIDATES, from_population
 
 
 def draw_classes(
-    batch: int, rows: int, features: int, *, asked: int, rng: DeviceRng, trend: float
+    batch: int, rows: int, features: int, *, queries: int, rng: DeviceRng, trend: float
 ) -> tuple[Tensor, Tensor, int]:
     """Draw contexts (B, n, P), the chances of reward 1, (B, n), often 0 or 1, and the number of arms.
 
@@ -28,12 +28,12 @@ def draw_classes(
         shown = move_apart(shown, label, classes, rng=rng)
     wrong = 0.1 * rng.uniform(batch, 1) * (rng.uniform(batch, 1) < 0.5)
     if arms:
-        named = name_classes(label, classes, asked=asked, rng=rng)
+        named = name_classes(label, classes, queries=queries, rng=rng)
         shown = torch.cat([shown, torch.nn.functional.one_hot(named, classes).to(shown.dtype)], -1)
         right = named == label
     else:
         right = label == label.gather(1, rng.index(candidates, batch, 1))
-        chosen = choose_where_right(right, rows, asked=asked, rng=rng)
+        chosen = choose_where_right(right, rows, queries=queries, rng=rng)
         right = right.gather(1, chosen)
         shown = shown.gather(1, chosen[..., None].expand(-1, -1, features))
     return shown, torch.where(right, 1 - wrong, wrong / (classes - 1)), arms
@@ -69,25 +69,25 @@ def move_apart(shown: Tensor, label: Tensor, classes: int, *, rng: DeviceRng) ->
     return shown + shown.std(1, keepdim=True) * of_row
 
 
-def name_classes(label: Tensor, classes: int, *, asked: int, rng: DeviceRng) -> Tensor:
-    """What a policy names (B, m): the right class ever more often, else any, and any to those asked about."""
+def name_classes(label: Tensor, classes: int, *, queries: int, rng: DeviceRng) -> Tensor:
+    """Return the class that a policy names (B, m): the right one ever more often, any for the queries."""
     batch, rows = label.shape
     progress = (torch.arange(rows, device=label.device) / rows) ** 0.5
     skilled = rng.uniform(batch, rows) < rng.uniform(batch, 1) * progress
-    skilled &= ~asked_about_anybody(batch, rows, asked=asked, rng=rng)
+    skilled &= ~from_population(batch, rows, queries=queries, rng=rng)
     return torch.where(skilled, label, rng.index(classes, batch, rows))
 
 
-def choose_where_right(right: Tensor, rows: int, *, asked: int, rng: DeviceRng) -> Tensor:
-    """Choose ``rows`` of the candidates (B, m), those where the class is right with preference, in order.
+def choose_where_right(right: Tensor, rows: int, *, queries: int, rng: DeviceRng) -> Tensor:
+    """Choose ``rows`` of the candidates (B, m), preferably those whose class is right, in order.
 
-    The last ``asked`` candidates are those of histories in which anybody is asked about.
+    Queries from the population are the last ``queries`` candidates.
     """
     batch, candidates = right.shape
     leak = torch.exp(rng.uniform(batch, 1) * -4)
-    weight = torch.where(right[:, : candidates - asked], 1.0, leak)
+    weight = torch.where(right[:, : candidates - queries], 1.0, leak)
     race = -torch.log(rng.uniform(*weight.shape).clamp(min=1e-12)) / weight
     chosen = race.topk(rows, dim=1, largest=False).indices.sort(1).values
     place = torch.arange(rows, device=right.device)
-    anybody = asked_about_anybody(batch, rows, asked=asked, rng=rng)
-    return torch.where(anybody, candidates - rows + place, chosen)
+    population = from_population(batch, rows, queries=queries, rng=rng)
+    return torch.where(population, candidates - rows + place, chosen)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -23,8 +24,8 @@ def draw_function(X: Tensor, *, rng: DeviceRng, trend: float) -> Tensor:
     With probability ``trend`` it bends a straight line, which counts for more; else it stands alone, or
     sometimes with a second one.
     """
-    if rng.chance(0.5 * trend):  # every column counts, and nothing else
-        return standardise(linear(X, torch.ones_like(X[:, 0]), rng))
+    if rng.chance(0.5 * trend):
+        return draw_dense(X, rng=rng, trend=trend)
     relevant = draw_relevant(X, rng=rng)
     value = standardise(_family(rng)(X, relevant, rng))
     if rng.chance(trend):
@@ -35,8 +36,21 @@ def draw_function(X: Tensor, *, rng: DeviceRng, trend: float) -> Tensor:
     return value
 
 
+class Function(Protocol):
+    """Draws one random function per table and evaluates it."""
+
+    def __call__(self, X: Tensor, *, rng: DeviceRng, trend: float) -> Tensor:
+        """Map contexts (B, m, P) to worths (B, m)."""
+        ...
+
+
+def draw_dense(X: Tensor, *, rng: DeviceRng, trend: float) -> Tensor:  # noqa: ARG001
+    """Evaluate a linear function of all columns, with coefficients of one size."""
+    return standardise(linear(X, torch.ones_like(X[:, 0]), rng))
+
+
 def standardise(x: Tensor) -> Tensor:
-    """Give mean 0 and standard deviation 1 over the rows."""
+    """Scale to mean 0 and standard deviation 1 over the rows."""
     return (x - x.mean(1, keepdim=True)) / (x.std(1, keepdim=True) + 1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Where the contexts of a table lie, and how they are shown."""
+"""Contexts of a table: as the reward function uses them, and as columns show them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from torch import Tensor
 
 from pfnts.backbones.network.prior.device_rng import DeviceRng
 from pfnts.backbones.network.prior.functions import standardise
+from pfnts.backbones.network.prior.mixture import Mixture
 
 
-def draw_inputs(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tuple[Tensor, Tensor]:
+def draw_inputs(
+    batch: int, rows: int, features: int, *, rng: DeviceRng, mixture: Mixture | None = None
+) -> tuple[Tensor, Tensor]:
     """Draw contexts as shown and as the reward function sees them, both (B, m, P).
 
     The two differ where a column is a categorical code: the number shown says nothing of its worth.
     """
+    mixture = mixture or Mixture()
     if features >= 6 and rng.chance(0.2):
-        return draw_categories(batch, rows, features, rng=rng)
+        return draw_categories(batch, rows, features, rng=rng, most=mixture.levels)
     if features >= 3 and rng.chance(0.45):
         return draw_manifold(batch, rows, features, rng=rng)
     normal = rng.normal(batch, rows, features)
@@ -42,7 +46,7 @@ def draw_inputs(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tupl
     X = torch.where(mixed & (role > 0.3) & (role < 0.45), rounded, X)
     X = torch.where(mixed & (role > 0.92), skewed, X)
 
-    levels = rng.integer(3, 12)
+    levels = round(rng.log_uniform(3, mixture.codes))
     code = ((torch.erf(X / math.sqrt(2)) + 1) / 2 * levels).long().clamp(0, levels - 1)
     worth = rng.normal(batch, features, levels)
     worth_of = worth[:, None].expand(-1, rows, -1, -1).gather(3, code[..., None])[..., 0]
@@ -88,10 +92,12 @@ def draw_manifold(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tu
     return spoil(X, rng=rng), standardise(view)
 
 
-def draw_categories(batch: int, rows: int, features: int, *, rng: DeviceRng) -> tuple[Tensor, Tensor]:
+def draw_categories(
+    batch: int, rows: int, features: int, *, rng: DeviceRng, most: int = 20
+) -> tuple[Tensor, Tensor]:
     """Categorical variables as a schema shows them, a column of zeros and ones for every level, and numbers.
 
-    All follow a few hidden causes, the more or the less.
+    All follow a few hidden causes, the more or the less. A variable has ``most`` levels at most.
     """
     hidden = rng.integer(1, 6)
     causes = rng.normal(batch, rows, hidden)
@@ -103,7 +109,7 @@ def draw_categories(batch: int, rows: int, features: int, *, rng: DeviceRng) -> 
     numbers = rng.integer(0, features // 2) if rng.chance(0.5) else 0
     parts, width = [], features - numbers
     while width:
-        levels = min(width, rng.integer(2, 20 if rng.chance(0.15) else 8))
+        levels = min(width, rng.integer(2, most if rng.chance(0.15) else 8))
         choices = max(2, levels)  # where one column is left, it says yes or no
         score = tie * causes @ rng.normal(batch, hidden, choices) / math.sqrt(hidden)
         score = score + shares * rng.normal(batch, 1, choices)

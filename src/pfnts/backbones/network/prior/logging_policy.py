@@ -1,8 +1,8 @@
-"""Which rows a policy would have tried an arm on; those who are asked about are anybody.
+"""Simulate logging by a policy; queries come from the whole population.
 
-The rows of a history lie where a policy expected much of the arm. The contexts it is asked about do not: a
-decision needs the worth of every arm for whoever comes next, so the network has to know what it may infer
-about contexts unlike the rows, and how little.
+The rows of a history are those on which a policy expected much of the arm. A decision needs the mean reward
+of every arm at the next context, wherever that is: so the network learns how little rows say about contexts
+unlike them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from torch import Tensor
 from pfnts.backbones.network.prior.device_rng import DeviceRng
 
 CANDIDATES = 4
-"""Rows drawn for each that is kept where a policy chooses."""
-ANYBODY = 0.75
-"""Share of the histories in which the rows asked about are anybody, not chosen like those before them."""
+"""Rows drawn for each that a policy chooses."""
+POPULATION = 0.75
+"""Share of the histories whose queries come from the whole population; those of the others are chosen too."""
 
 
-def choose_rows(appeal: Tensor, *, asked: int, rng: DeviceRng) -> Tensor:
+def choose_rows(appeal: Tensor, *, queries: int, rng: DeviceRng) -> Tensor:
     """Pick one of `CANDIDATES` for each row (B, n), by their appeal (B, CANDIDATES n).
 
     The candidates of row i are columns i, n + i, ... of ``appeal``. The policy, which sees it through noise,
@@ -31,11 +31,11 @@ def choose_rows(appeal: Tensor, *, asked: int, rng: DeviceRng) -> Tensor:
     eagerness = rng.uniform(batch, 1) ** 0.25
     begin = 1.5 * rng.uniform(batch, 1) - 1
     keen = rng.uniform(batch, rows) < eagerness * ((progress - begin) / (1 - begin)).clamp(0, 1) ** 0.5
-    keen &= ~asked_about_anybody(batch, rows, asked=asked, rng=rng)
+    keen &= ~from_population(batch, rows, queries=queries, rng=rng)
     return torch.arange(rows, device=appeal.device) + rows * best * keen
 
 
-def asked_about_anybody(batch: int, rows: int, *, asked: int, rng: DeviceRng) -> Tensor:
-    """Whether each row (B, n) is asked about and anybody: the last ``asked`` ones of most histories."""
-    last = torch.arange(rows, device=rng.device) >= rows - asked
-    return last & (rng.uniform(batch, 1) < ANYBODY)
+def from_population(batch: int, rows: int, *, queries: int, rng: DeviceRng) -> Tensor:
+    """Return which rows (B, n) come from the population: the last ``queries`` rows of most histories."""
+    last = torch.arange(rows, device=rng.device) >= rows - queries
+    return last & (rng.uniform(batch, 1) < POPULATION)

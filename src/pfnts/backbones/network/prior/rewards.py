@@ -1,4 +1,4 @@
-"""What is seen of a worth: noisy rewards, yes or no, shares, counts."""
+"""Rewards of a given mean: with noise, yes or no, shares, counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pfnts.backbones.network.prior.functions import standardise
 
 
 class Reward(Protocol):
-    """What is seen of a worth."""
+    """Distribution of the rewards of a batch of tables."""
 
     @property
     def mean(self) -> Tensor:
@@ -34,6 +34,18 @@ def draw_reward(value: Tensor, X: Tensor, *, rng: DeviceRng) -> Reward:
     if kind < 4:
         return Share.draw(value, trials=1 if kind == 2 else rng.integer(2, 20), rng=rng)
     return Count.draw(value, rng=rng)
+
+
+def draw_faint_reward(value: Tensor, *, rng: DeviceRng) -> Reward:
+    """Draw rewards of whose variance the worth explains one to ten per cent: amounts, or yes or no."""
+    if rng.chance(0.6):
+        return Noisy.draw_sized(value, least=3.0, most=10.0, rng=rng)
+    rate = draw_rates(len(value), 1, rng=rng, rare=0.3).clamp(0.01, 0.99)
+    share = torch.exp(-math.log(10) * (1 + rng.uniform(len(value), 1)))  # of the variance, 0.01 to 0.1
+    effect = (
+        share / (rate * (1 - rate))
+    ).sqrt()  # of the log odds; a small one moves the chance by rate (1 - rate)
+    return Share(torch.sigmoid(torch.logit(rate) + effect.clamp(max=1.5) * value), 1)
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,12 @@ class Noisy:
         driver = standardise(X[..., 0].clamp(-4, 4))
         strength = rng.normal(batch, 1) * 0.6 * (rng.uniform(batch, 1) < 0.25)
         return Noisy(value, size * torch.exp(strength * driver), heavy)
+
+    @staticmethod
+    def draw_sized(value: Tensor, *, least: float, most: float, rng: DeviceRng) -> Noisy:
+        """Draw noise of one size in a table, between two limits, evenly on the log scale."""
+        size = least * torch.exp(rng.uniform(len(value), 1) * math.log(most / least))
+        return Noisy(value, size.expand_as(value), heavy=False)
 
     def sample(self, rng: DeviceRng) -> Tensor:
         """Draw rewards, (B, n)."""
@@ -88,7 +106,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Count:
-    """How often something happened."""
+    """Number of events."""
 
     mean: Tensor
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -10,34 +12,45 @@ from pfnts.backbones.network.network import CausalPFN
 from pfnts.backbones.network.normalisation import Normalisation
 
 
-@torch.inference_mode()
-def predict_after(
-    network: CausalPFN, X: Tensor, y: Tensor, queries: Tensor, *, known: int
-) -> tuple[Tensor, Tensor]:
-    """Means and standard deviations of them, (B, q), at queries (B, q, P) after rows X (B, n, P), y (B, n).
-
-    ``known`` rows are those by which a history of n rows is normalised.
+@dataclass(frozen=True)
+class Histories:
+    """Histories of one length and queries after them, normalised and with the features of every row.
 
     Examples
     --------
     >>> from pfnts.backbones.network.network import Architecture
     >>> network, X = CausalPFN(Architecture(layers=1)), torch.rand(2, 16, 3)
-    >>> mean, sd = predict_after(network, X, X[..., 0], X[:, :5], known=16)
+    >>> mean, sd = Histories.of(X, X[..., 0], X[:, :5], known=16).predict(network)
     >>> mean.shape, bool((sd > 0).all())
     (torch.Size([2, 5]), True)
     """
-    norm = Normalisation.of(X[:, :known], y[:, :known])
-    shown = norm.contexts(torch.cat([X, queries], 1))
-    targets = torch.nn.functional.pad(norm.targets(y), (0, queries.shape[1]))
-    identity = torch.randn(
-        X.shape[2], network.architecture.identity, generator=torch.Generator().manual_seed(0)
-    )
-    mean, _, log_sd = network.predict_tables(
-        shown.float(),
-        targets.float(),
-        identity.to(X.device).expand(len(X), -1, -1),
-        features_of(shown, targets, asked=queries.shape[1]),
-        asked=queries.shape[1],
-        together=True,
-    )
-    return mean * norm.y_scale + norm.y_centre, torch.exp(log_sd) * norm.y_scale
+
+    X: Tensor
+    """(B, n + q, P)"""
+    y: Tensor
+    """(B, n + q), zero for the queries."""
+    told: Tensor
+    """(B, n + q, BASE_PREDICTIONS)"""
+    queries: int
+    norm: Normalisation
+
+    @classmethod
+    def of(cls, X: Tensor, y: Tensor, queries: Tensor, *, known: int) -> Histories:
+        """Normalise rows X (B, n, P), y (B, n) and queries (B, q, P) by the first ``known`` rows."""
+        norm, asked = Normalisation.of(X[:, :known], y[:, :known]), queries.shape[1]
+        shown = norm.contexts(torch.cat([X, queries], 1))
+        targets = torch.nn.functional.pad(norm.targets(y), (0, asked))
+        told = features_of(shown, targets, asked=asked)
+        return cls(shown.float(), targets.float(), told, asked, norm)
+
+    @torch.inference_mode()
+    def predict(self, network: CausalPFN) -> tuple[Tensor, Tensor]:
+        """Return the posterior means and standard deviations of the mean rewards at the queries, (B, q)."""
+        batch, _, features = self.X.shape
+        generator = torch.Generator().manual_seed(0)
+        identity = torch.randn(features, network.architecture.identity, generator=generator)
+        identity = identity.to(self.X.device).expand(batch, -1, -1)
+        mean, _, log_sd = network.predict_tables(
+            self.X, self.y, identity, self.told, asked=self.queries, together=True
+        )
+        return mean * self.norm.y_scale + self.norm.y_centre, torch.exp(log_sd) * self.norm.y_scale

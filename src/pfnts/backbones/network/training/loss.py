@@ -1,4 +1,4 @@
-"""What the network is trained to make small."""
+"""The loss of training."""
 
 from __future__ import annotations
 

@@ -1,36 +1,37 @@
-"""What the network learns from, step by step: tables of the prior as they are shown in use."""
+"""Minibatches: tables of the prior, normalised as histories are in use, with their base predictions."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pfnts.backbones.network.features.features import Features
+from pfnts.backbones.network.features.features import features_of
 from pfnts.backbones.network.features.kernels import CENTRES
-from pfnts.backbones.network.features.table import BASE_PREDICTIONS
 from pfnts.backbones.network.normalisation import Normalisation
 from pfnts.backbones.network.prior.device_rng import DeviceRng
 from pfnts.backbones.network.prior.tables import Tables, draw_tables
-from pfnts.backbones.network.training.checkpoints import Progress
-from pfnts.backbones.network.training.recipe import Recipe, Shape, asked_of
+from pfnts.backbones.network.training.recipe import Recipe, Shape, queries_of
 
 MATRICES = 2**27
-"""Entries of matrices that regressions of many tables may hold together."""
+"""Largest number of entries of the matrices of all regressions that are fitted together."""
 MOST_KNOWN = 2048
-"""From as many rows on a history keeps its scale."""
+"""Number of rows from which on a history keeps its scale."""
 DRAWS = 4
-"""Fresh rewards at every context."""
+"""Fresh rewards at every query."""
 
 
 @dataclass(frozen=True)
 class Minibatch:
-    """Tables as the network sees them, and what it is to say of their last rows."""
+    """Tables, and what to predict of their last rows."""
 
     X: Tensor
     """(B, n, P)"""
@@ -39,42 +40,11 @@ class Minibatch:
     base_predictions: Tensor
     """(B, n, BASE_PREDICTIONS)"""
     mean: Tensor
-    """(B, q)"""
+    """(B, q), true mean rewards of the last rows."""
     again: Tensor
-    """(draws, B, q)"""
+    """(draws, B, q), fresh rewards."""
     together: bool
-    """Whether the last rows are asked for after the rows before the first of them."""
-
-    @classmethod
-    def of(cls, tables: Tables, *, asked: int, known: int, together: bool) -> Minibatch:
-        """Normalise tables by their first ``known`` rows."""
-        norm = Normalisation.of(tables.X[:, :known], tables.y[:, :known])
-        X, y = norm.contexts(tables.X), norm.targets(tables.y)
-        mean, again = norm.targets(tables.mean[:, -asked:]), norm.targets(tables.again[:, :, -asked:])
-        first = X.shape[1] - (asked if together else 1)
-
-        def base_predictions(X: Tensor, y: Tensor, names_arm: Tensor) -> Tensor:
-            features, of_rows = Features.none(X, names_arm=names_arm).extend(X[:, :first], y[:, :first])
-            return torch.cat([of_rows, features.at(X[:, first:], [first])], 1)
-
-        basis = max(5 * X.shape[2] + 1, X.shape[2] + 1 + min(CENTRES, X.shape[1]))
-        at_once = max(1, MATRICES // basis**2)
-        each = zip(*(x.split(at_once) for x in (X, y, tables.names_arm)), strict=True)
-        told = [base_predictions(*part) for part in each]
-        return cls(X, y, torch.cat(told), mean, again, together)
-
-    @classmethod
-    def noise(cls, shape: Shape, *, rng: DeviceRng) -> Minibatch:
-        """A minibatch of a shape, filled with noise."""
-        batch, rows, features, asked, together = shape
-        return cls(
-            rng.normal(batch, rows, features),
-            rng.normal(batch, rows),
-            rng.normal(batch, rows, BASE_PREDICTIONS),
-            rng.normal(batch, asked),
-            rng.normal(DRAWS, batch, asked),
-            together,
-        )
+    """If true, the last rows are predicted from the rows before the first of them."""
 
     @property
     def shape(self) -> Shape:
@@ -83,57 +53,105 @@ class Minibatch:
         return Shape(batch, rows, features, self.mean.shape[1], self.together)
 
     def tensors(self) -> list[Tensor]:
-        """All that is known of its tables."""
+        """Its arrays."""
         return [self.X, self.y, self.base_predictions, self.mean, self.again]
 
-    def used_by(self, stream: torch.cuda.Stream) -> None:
-        """Say that a stream will read it, so that its memory is kept until then."""
-        for tensor in self.tensors():
-            tensor.record_stream(stream)
-
-    def parts(self, count: int) -> list[Minibatch]:
-        """Split the batch."""
-        by_table = [part.chunk(count) for part in (self.X, self.y, self.base_predictions, self.mean)]
-        each = zip(*by_table, self.again.chunk(count, 1), strict=True)
+    def parts(self, number: int) -> list[Minibatch]:
+        """Split the tables into equal parts."""
+        by_table = [x.chunk(number) for x in (self.X, self.y, self.base_predictions, self.mean)]
+        each = zip(*by_table, self.again.chunk(number, 1), strict=True)
         return [Minibatch(X, y, told, mean, again, self.together) for X, y, told, mean, again in each]
 
 
-def minibatches(recipe: Recipe, rng: DeviceRng, progress: Progress) -> Iterator[Minibatch]:
-    """Give step after step what to learn from, without end; on a GPU it is drawn in the background."""
-    draws = _draws(recipe, rng, progress)
-    if rng.device != "cpu":
-        draws = in_background(draws, device=rng.device)
-    order = np.random.default_rng([recipe.seed, progress.step])
-    drawn: list[list[Minibatch]] = []
-    while True:
-        while len(drawn) < recipe.shapes_at_once:
-            drawn.append(next(draws))
-        of_shape = drawn[order.integers(len(drawn))]
-        yield of_shape.pop(order.integers(len(of_shape)))
-        drawn = [rest for rest in drawn if rest]
+def minibatch_of(tables: Tables, *, queries: int, known: int, together: bool) -> Minibatch:
+    """Normalise tables by their first ``known`` rows and compute the base predictions of every row."""
+    norm = Normalisation.of(tables.X[:, :known], tables.y[:, :known])
+    X, y = norm.contexts(tables.X), norm.targets(tables.y)
+    mean, again = norm.targets(tables.mean[:, -queries:]), norm.targets(tables.again[:, :, -queries:])
+    basis = max(5 * X.shape[2] + 1, X.shape[2] + 1 + min(CENTRES, X.shape[1]))
+    at_once = max(1, MATRICES // basis**2)
+    each = zip(*(x.split(at_once) for x in (X, y, tables.names_arm)), strict=True)
+    asked = queries if together else 1
+    told = torch.cat([features_of(X, y, asked=asked, names_arm=names_arm) for X, y, names_arm in each])
+    return Minibatch(X, y, told, mean, again, together)
 
 
-def _draws(recipe: Recipe, rng: DeviceRng, progress: Progress) -> Iterator[list[Minibatch]]:
-    while True:
-        late = progress.seconds >= recipe.late * recipe.seconds
-        now = replace(recipe, length_weights=recipe.late_length_weights) if late else recipe
-        yield draw_minibatches(now, rng)
+def draw_minibatches(recipe: Recipe, number: int, *, device: str) -> list[Minibatch]:
+    """Draw the minibatches of one call of the prior: a function of the recipe and the call's number.
+
+    In use, a history of t rows is normalised by its first b(t) rows: by all of them while they are few, else
+    by 40 to 100 % of them, and never by more than some 2,048. So are these.
+    """
+    rng = DeviceRng(seed_of(recipe.seed, number), device=device)
+    late = number * recipe.steps_per_draw * recipe.uses >= recipe.late * recipe.steps
+    weights = recipe.late_length_weights if late else recipe.length_weights
+    rows = recipe.lengths[rng.choice(list(weights))]
+    few, queries = rows == 0, queries_of(rows)
+    widths = recipe.widths_of(rows)
+    features = widths[rng.choice(list(recipe.width_weights[: len(widths)]))]
+    size, draws = recipe.batch(rows, features), recipe.steps_per_draw
+    rows = rows or recipe.most_of_few
+    drawn = draw_tables(
+        size * draws,
+        rows,
+        features,
+        queries=queries,
+        rng=rng,
+        mixture=recipe.prior,
+        groups=draws,
+        draws=DRAWS,
+    )
+    order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=rng.generator)
+    parts = draws // 2 if few else 2
+    found: list[Minibatch] = []
+    for part in order.chunk(parts):
+        if few:
+            known = recipe.few[rng.integer(0, len(recipe.few) - 1)]
+        else:
+            known = round(rng.log_uniform(min(rows / 2.5, MOST_KNOWN), min(rows - queries, 1.5 * MOST_KNOWN)))
+        tables = drawn.take(part, first=known if few else rows - queries, last=queries)
+        whole = minibatch_of(tables, queries=queries, known=known, together=few)
+        found += whole.parts(draws // parts)
+    return found
 
 
-def in_background(draws: Iterator[list[Minibatch]], *, device: str) -> Iterator[list[Minibatch]]:
-    """Draw in a thread, on a stream of its own: drawing is many small kernels, which leave the card idle."""
-    waiting: queue.Queue[list[Minibatch] | BaseException] = queue.Queue(2)
-    own = torch.cuda.Stream(device)
-    closed = threading.Event()
+def rounds(
+    recipe: Recipe, first: int, *, device: str, lock: AbstractContextManager[Any]
+) -> Iterator[list[Minibatch]]:
+    """Yield the minibatches of each round from the round ``first`` on, in the order of the steps.
+
+    On a GPU a thread draws ahead; it launches kernels only while it holds the lock.
+    """
+    calls: Iterator[list[Minibatch]] = (
+        draw_minibatches(recipe, call, device=device) for call in count(first * recipe.draws_per_round)
+    )
+    if device != "cpu":
+        calls = drawn_ahead(calls, most=recipe.draws_per_round, lock=lock)
+    for number in count(first):
+        drawn = [minibatch for call in islice(calls, recipe.draws_per_round) for minibatch in call]
+        order = np.random.default_rng([recipe.seed, number])
+        yield [drawn[i] for i in order.permutation(np.repeat(np.arange(len(drawn)), recipe.uses))]
+
+
+def seed_of(seed: int, number: int) -> int:
+    """Return the seed of the numbered child of a seed."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> 1)
+
+
+def drawn_ahead(
+    calls: Iterator[list[Minibatch]], *, most: int, lock: AbstractContextManager[Any]
+) -> Iterator[list[Minibatch]]:
+    """Draw up to ``most`` calls ahead in a thread and on a stream of its own."""
+    waiting: queue.Queue[list[Minibatch] | BaseException] = queue.Queue(most)
+    own, closed = torch.cuda.Stream(), threading.Event()
 
     def work() -> None:
         try:
-            with torch.cuda.stream(own):
-                for drawn in draws:
+            while not closed.is_set():
+                with lock, torch.cuda.stream(own):
+                    drawn = next(calls)
                     own.synchronize()
-                    waiting.put(drawn)
-                    if closed.is_set():
-                        return
+                waiting.put(drawn)
         except BaseException as error:
             waiting.put(error)
 
@@ -144,36 +162,10 @@ def in_background(draws: Iterator[list[Minibatch]], *, device: str) -> Iterator[
             if isinstance(drawn, BaseException):
                 raise drawn
             for minibatch in drawn:
-                minibatch.used_by(torch.cuda.current_stream(device))
+                for tensor in minibatch.tensors():
+                    tensor.record_stream(torch.cuda.current_stream())
             yield drawn
     finally:
         closed.set()
         while not waiting.empty():  # the thread may wait for room
             waiting.get()
-
-
-def draw_minibatches(recipe: Recipe, rng: DeviceRng) -> list[Minibatch]:
-    """Draw the minibatches of several steps; parts of them differ in how they are normalised.
-
-    A history of t rows is shown normalised by its first b(t): by all of them while they are few, else by 40
-    to 100 % of them, and never by more than some 2,048. So are these.
-    """
-    rows = recipe.lengths[rng.choice(list(recipe.length_weights))]
-    few, asked = rows == 0, asked_of(rows)
-    widths = recipe.widths_of(rows)
-    features = widths[rng.choice(list(recipe.width_weights[: len(widths)]))]
-    batch, steps = recipe.batch(rows, features), recipe.steps_per_draw
-    rows = rows or recipe.most_of_few
-    drawn = draw_tables(batch * steps, rows, features, asked=asked, rng=rng, groups=steps, draws=DRAWS)
-    order = torch.randperm(len(drawn.X), device=drawn.X.device, generator=rng.generator)
-    found: list[Minibatch] = []
-    parts = steps // 2 if few else 2
-    for part in order.chunk(parts):
-        if few:
-            known = recipe.few[rng.integer(0, len(recipe.few) - 1)]
-        else:
-            known = round(rng.log_uniform(min(rows / 2.5, MOST_KNOWN), min(rows - asked, 1.5 * MOST_KNOWN)))
-        tables = drawn.take(part, first=known if few else rows - asked, last=asked)
-        minibatch = Minibatch.of(tables, asked=asked, known=known, together=few)
-        found += minibatch.parts(steps // parts)
-    return found * recipe.uses

@@ -1,82 +1,130 @@
-"""How the network is trained."""
+"""Settings of a training run, and the shapes of its minibatches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+import tomllib
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pfnts.backbones.network.inference.frame import CELLS, NARROW
+from pfnts.backbones.network.network import Architecture
+from pfnts.backbones.network.prior.mixture import Mixture
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train."""
+    """Settings of a training run."""
 
-    seconds: float = 900.0
-    """Time to train for; the learning rate falls to nothing at its end."""
-    learning_rate: float = 4e-3
-    adam_rate: float = 1.5e-3
-    """Learning rate of what is not a matrix between layers."""
-    warmup_steps: int = 200
-    rows_per_step: int = 65_536
-    cells_per_step: int = 800_000
-    """Tables in a step are as many as fit both."""
-    lengths: tuple[int, ...] = (0, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
-    """Rows of a table; 0 stands for histories of fewer than 32 rows."""
-    length_weights: tuple[float, ...] = (0.16, 0.14, 0.14, 0.15, 0.14, 0.13, 0.085, 0.045, 0.015)
-    late_length_weights: tuple[float, ...] = (0.14, 0.11, 0.1, 0.12, 0.12, 0.14, 0.12, 0.1, 0.05)
-    """The same for the last part of the training."""
-    late: float = 0.75
-    """Share of the time after which the last part begins."""
-    few: tuple[int, ...] = (2, 6, 13, 24)
-    """Rows of short histories."""
-    widths: tuple[int, ...] = (2, 4, 6, 10, 14, 20, 40, 100)
-    width_weights: tuple[float, ...] = (0.05, 0.17, 0.2, 0.2, 0.15, 0.12, 0.07, 0.04)
-    steps_per_draw: int = 16
-    """Steps that share a shape and one call of the prior, which is slow in small calls."""
-    uses: int = 3
-    """Steps in which a table is used, its columns told apart in another way each time."""
-    shapes_at_once: int = 6
-    """Shapes that take turns, so that steps in a row differ in theirs."""
+    steps: int
+    """Number of updates; the learning rate falls linearly to zero at the last."""
+    warmup: int
+    """Updates in which the learning rate rises."""
+    averaged: float
+    """Share of the steps, the last ones, whose weights are averaged."""
+    learning_rate: float
+    """Largest learning rate of Muon."""
+    adam_rate: float
+    """Largest learning rate of Adam, which trains what Muon does not."""
+    rows_per_step: int
+    cells_per_step: int
+    """Limits of a minibatch, which has as many tables as fit both."""
+    lengths: tuple[int, ...]
+    """Rows of a table; 0 stands for a history of fewer than 32 rows."""
+    length_weights: tuple[float, ...]
+    """Probability of each length."""
+    late: float
+    """Share of the steps after which ``late_length_weights`` apply."""
+    late_length_weights: tuple[float, ...]
+    few: tuple[int, ...]
+    """Rows of a short history."""
+    widths: tuple[int, ...]
+    """Columns of a table."""
+    width_weights: tuple[float, ...]
+    steps_per_draw: int
+    """Minibatches drawn from the prior in one call; they share a shape."""
+    draws_per_round: int
+    """Calls whose minibatches are shuffled together, so that consecutive steps differ in shape."""
+    uses: int
+    """Number of steps that use a table, each with other column identities."""
     seed: int = 0
+    architecture: Architecture = field(default_factory=Architecture)
+    prior: Mixture = field(default_factory=Mixture)
+
+    @property
+    def steps_per_round(self) -> int:
+        """Number of steps between two points at which training can stop and resume."""
+        return self.draws_per_round * self.steps_per_draw * self.uses
 
     def widths_of(self, rows: int) -> list[int]:
-        """Columns that tables of so many rows have: long ones are never shown with many (`frame.CELLS`)."""
+        """Columns that tables of so many rows have; longer ones are narrower, as in use."""
         return [p for p in self.widths if p <= NARROW or rows * p <= 2.5 * CELLS]
 
     def batch(self, rows: int, features: int) -> int:
-        """Tables of a step: as many as fit, at least eight."""
+        """Return the number of tables of a minibatch: a multiple of eight."""
         rows = rows or self.most_of_few
         fit = min(self.rows_per_step // rows, self.cells_per_step // (rows * features))
         return max(8, fit // 8 * 8)
 
     @property
     def most_of_few(self) -> int:
-        """Rows of the longest of the short tables, with those that are asked for."""
-        return max(self.few) + asked_of(0)
-
-    def shapes(self) -> Iterator[Shape]:
-        """Every shape that a minibatch may have, those of long tables first: they need the most memory."""
-        for rows in reversed(self.lengths):
-            for features in self.widths_of(rows):
-                batch, asked = self.batch(rows, features), asked_of(rows)
-                for n in [rows] if rows else [known + asked for known in self.few]:
-                    yield Shape(batch, n, features, asked, together=rows == 0)
+        """Rows of the longest of the short tables, queries included."""
+        return max(self.few) + queries_of(0)
 
 
 class Shape(NamedTuple):
-    """The shape of a minibatch."""
+    """Shape of a minibatch."""
 
     batch: int
     rows: int
     features: int
-    asked: int
-    """As many rows at the end are asked for,"""
+    queries: int
+    """Number of rows at the end that are predicted."""
     together: bool
-    """each after the rows before the first of them, not after the rows before it."""
+    """If true, each is predicted from the rows before the first of them, else from all rows before it."""
 
 
-def asked_of(rows: int) -> int:
-    """How many of the rows at the end are asked for."""
+def queries_of(rows: int) -> int:
+    """Return the number of rows at the end of a table that are predicted."""
     return max(32, rows // 4)
+
+
+def read_recipe(name: str) -> Recipe:
+    """Read a recipe of the package by its name, or any by its path.
+
+    Examples
+    --------
+    >>> read_recipe("tiny").architecture.layers
+    1
+    """
+    folder = files("pfnts.backbones.network.training") / "recipes"
+    known = sorted(Path(str(entry)).stem for entry in folder.iterdir())
+    source = folder / f"{name}.toml" if name in known else Path(name)
+    try:
+        found = tomllib.loads(source.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(
+            f"recipe must be one of {', '.join(known)} or the path of a TOML file, got {name!r}: {error}"
+        ) from error
+    return recipe_from_dict(found)
+
+
+def recipe_from_dict(values: dict[str, Any]) -> Recipe:
+    """Build a recipe from the values of its fields; ``architecture`` and ``prior`` are dictionaries too."""
+    architecture = checked(values.get("architecture", {}), Architecture, name="architecture")
+    prior = checked(values.get("prior", {}), Mixture, name="prior")
+    parts = {"architecture": Architecture(**architecture), "prior": Mixture(**prior)}
+    try:
+        return Recipe(**(checked(values, Recipe, name="recipe") | parts))
+    except TypeError as error:
+        raise ValueError(f"recipe must have all settings of a training run: {error}") from error
+
+
+def checked(values: dict[str, Any], of: type, *, name: str) -> dict[str, Any]:
+    """Return the values with lists as tuples; raise if a name is unknown."""
+    known = [f.name for f in fields(of)]
+    for key in values:
+        if key not in known:
+            raise ValueError(f"{name} must have settings among {', '.join(known)}, got {key!r}")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
