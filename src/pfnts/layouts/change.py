@@ -1,4 +1,4 @@
-"""Whether the world has changed: what a model's surprises say, and whether older rows still help."""
+"""Detection of changes: unexpectedly large losses, and whether older rows still help."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ChangeWatch:
         """Rows with which a change may have begun, the first first."""
 
     def add(self, numbers: NDArray[np.int64], losses: Array) -> None:
-        """Take in the losses (n,) of rows, in their order."""
+        """Add the losses (n,) of rows, in their order."""
         self._alarms += self._test.add(numbers, losses)
         self._losses |= dict(zip(numbers.tolist(), losses.tolist(), strict=True))
 

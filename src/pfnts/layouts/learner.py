@@ -1,4 +1,4 @@
-"""Rows of a history go in; sequences, the choice of the layout and changes of the world come out."""
+"""Learning the rows of a history: sequences, the choice of the layout, and the watch for change."""
 
 from __future__ import annotations
 
@@ -69,24 +69,24 @@ class Learner:
         self._candidates = selector.candidates(sizes.n_arms)
         self._interactions: Interactions | None = None
         self.size = 0
-        """Rows taken in."""
+        """Number of rows learned."""
         self._cut = memory.next_cut(0)
         self._kept = np.arange(0)  # rows that stayed at the last restart, which was after so many rows
         self._restarted = self._since = 0
         self.restarts = 0
-        """How often the sequences were made again."""
+        """Number of times that the sequences were made again."""
         self._pulled: Counter[int] = Counter()  # rows of each arm since the detector restarted the sequences
         self._watch = None if memory.detector is None else ChangeWatch(rows=memory.detector)
-        self._watched_from = 0  # the watch does not look at rows that are taken in again
+        self._watched_from = 0  # the watch does not look at rows that are learned again
         self.changes: list[Change] = []
-        """What the detector has noticed so far."""
+        """Changes that the detector noticed, in order."""
         self._history: History | None = None
         self._noted = self._appended = 0
         """Rows assigned to sequences, and rows that the backbone holds."""
         self._begin(0)
 
     def advance(self, history: History, end: int) -> None:
-        """Take in the rows up to ``end``."""
+        """Learn the rows up to ``end``."""
         self._history = history
         while self.size < end:
             times = (self._cut, self.sizes.pooled, *self._switches[:1])
@@ -197,7 +197,7 @@ class Learner:
 
     @property
     def totals(self) -> tuple[float, ...]:
-        """CRPS of each candidate layout so far."""
+        """Sum of the CRPS of each candidate layout."""
         self._score()
         return self._scores.totals
 
@@ -296,7 +296,7 @@ class Learner:
         return rows, losses
 
     def _begin_again(self, watch: ChangeWatch, since: int) -> None:
-        """Forget the rows before ``since`` and take in the others as if they were the first."""
+        """Drop the rows before ``since`` and learn the others as if they were the first."""
         end, self.size = self.size, since
         self._since = self._restarted = since
         self._kept = np.arange(0)
@@ -332,7 +332,7 @@ class Learner:
 
         Products are scaled by the rows of the warm-up, whose arms were drawn at random.
         """
-        self._score()  # rows that wait are appended as they are so far
+        self._score()  # rows that wait have no products yet
         history = self._rows
         if self.sizes.interacts:
             scaling = Scaling.of(history.rows[: self.size])

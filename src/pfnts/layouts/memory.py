@@ -1,4 +1,4 @@
-"""How a model keeps up with what it is told: when it is refreshed, and which rows it forgets."""
+"""When posteriors are recomputed, and which rows are forgotten."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Memory:
 
 
 MEMORY = Memory()
-"""What PFN-TS begins with."""
+"""The default of PFN-TS."""
 
 
 def uniform_hash(numbers: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Which of many arms the network is asked about: those that a ridge regression on the same rows prefers."""
+"""Shortlist of many arms: those with the largest upper quantiles by a ridge regression."""
 
 from __future__ import annotations
 
