@@ -92,7 +92,7 @@ def test_a_line_learns_what_depends_on_both(rng: Generator) -> None:
         policy.update(X, arm=arms.tolist(), reward=rewards)
         means = policy.posterior(context).mean
         errors[interactions] = np.std(means - 4 * slope) / np.std(4 * slope)
-    assert errors[True] < 0.1 < 0.9 < errors[False]
+    assert errors[True] < 0.1 < 0.5 < errors[False]
 
 
 @pytest.mark.parametrize(("width", "features", "there"), [(8, 8, True), (13, 5, False), (3, 0, False)])
