@@ -203,7 +203,8 @@ class Learner:
 
     @property
     def _compares(self) -> bool:
-        return self._selector.compares and (bool(self._switches) or len(self._grown) > 1)
+        averages = self._selector.averages and len(self._grown) > 1
+        return self._selector.compares and (bool(self._switches) or averages)
 
     def _score(self) -> None:
         """Add the CRPS of the rows counted; the watch takes that of the layout that answers."""

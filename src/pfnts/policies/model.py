@@ -98,6 +98,10 @@ class Model(Protocol):
         """Return how many rows of these arms (m,), in this order, change no prediction."""
         return 0
 
+    def lasts(self) -> int | None:
+        """Return the rows after which predictions change whatever the rows are, where that is known."""
+        return None
+
     def make_room(self, n_arms: int) -> bool:  # noqa: ARG002
         """Make room for more arms, if predictions stay as they are; otherwise the model is made again."""
         return False

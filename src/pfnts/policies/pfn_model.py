@@ -129,6 +129,11 @@ class PFNModel(Model):
         """Return how many rows of these arms (m,) lead to no refresh."""
         return self._learner.unchanged(arms)
 
+    def lasts(self) -> int | None:
+        """Return the rows until the next refresh, where all arms share a sequence."""
+        shared = self._learner.answering.layout.shared
+        return self._learner.answering.distinct[0].due if shared else None
+
     def make_room(self, n_arms: int) -> bool:
         """Whether the sequences were made for so many arms."""
         assert self._shape is not None

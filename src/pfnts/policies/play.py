@@ -45,6 +45,8 @@ def rounds(
     cold = proposer.cold(model, history, arms).any()
     if cold or (only is None and proposer.rewards.budget is not None):
         rows = rows.part(slice(1))  # the next choice depends on the outcome of this one
+    elif only is None and (lasts := model.lasts()) is not None:
+        rows = rows.part(slice(max(1, lasts)))
     n = len(rows.X)
     # A round takes its own numbers: those for rounds that are not kept stay in the generator.
     uniforms = copy.deepcopy(rng).random((n, proposer.n_uniforms(arms)))
