@@ -19,8 +19,8 @@ import numpy as np
 from pfnts import environments
 from pfnts.experiments import PolicySpec, RunSpec, run
 from pfnts.policies import Policy
-from pfnts.policies.forest_ts import RFTS, XGBoostTS
-from pfnts.policies.leaf_statistics import Indices, LeafStatistics
+from pfnts.policies.baselines.forest_ts import RFTS, XGBoostTS
+from pfnts.policies.baselines.leaf_statistics import Indices, LeafStatistics
 from pfnts.simulation import Trajectory, simulate
 
 BARE = {"intercept": False, "warmup": 0}

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from pfnts import PFNTS
-from pfnts.arms import Features
+from pfnts.layouts import Features
+from pfnts.layouts.shortlist import RidgeScores
 
 
 def features(rng: np.random.Generator, count: int) -> list[dict[str, Any]]:
@@ -49,6 +50,10 @@ def line(name: str, arms: int, *, rows: int, backbone: str, candidates: bool, re
     policy.decide(rng.random(5), rng=rng, **asked)
     learned = time.process_time() - start
     walls, processor, encoding, scoring = [], [], [], []
+    history = policy.history
+    scores = RidgeScores.fit(
+        history.rows, history.arms, history.rewards, width=history.contexts.shape[1], effects=0
+    )
     for _ in range(repeats):
         context = rng.random(5)
         wall, start = time.perf_counter(), time.process_time()
@@ -57,14 +62,12 @@ def line(name: str, arms: int, *, rows: int, backbone: str, candidates: bool, re
         processor.append(time.process_time() - start)
         assert decision.reason != "warmup"
         start = time.process_time()
-        policy._actions(asked.get("candidates"))
+        _ = history.candidates(offers) if candidates else history.actions
         encoding.append(time.process_time() - start)
         if arms > Features().shortlist:
             start = time.process_time()
-            actions = policy._actions(asked.get("candidates"))
-            policy._models.ridge_scores().shortlist(
-                context[None], actions, np.ones((1, arms), dtype=bool), size=32, costs=None
-            )
+            actions = history.candidates(offers) if candidates else history.actions
+            scores.shortlist(context[None], actions, np.ones((1, arms), dtype=bool), size=32, costs=None)
             scoring.append(time.process_time() - start - encoding[-1])
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]

@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from pfnts import PFNTS, simulate
-from pfnts.arms.schedule import next_refresh
 from pfnts.environments import Environment
 from pfnts.experiments import PolicySpec, RunSpec
 from pfnts.experiments.scenarios import make_environment
+from pfnts.layouts.schedule import next_refresh
 from pfnts.simulation.loop import pseudo_regret
 
 

@@ -22,18 +22,21 @@ POLICY = """
 import numpy as np
 from pfnts.policies import Choices
 from pfnts import Policy
+from pfnts.policies.uniform import Indifferent
+
+class Favour:
+    reason = "greedy"
+    def __init__(self, favourite):
+        self.favourite = favourite
+    def n_uniforms(self, n_arms):
+        return 0
+    def __call__(self, answer, eligible, uniforms, costs):
+        index = np.full(len(eligible), self.favourite)
+        return Choices(index, np.eye(eligible.shape[1])[index])
 
 class Sticky(Policy):
     def __init__(self, arms, *, favourite=0, backbone=None):
-        super().__init__(arms)
-        self._favourite = favourite
-    def _reset(self, width, n_arms):
-        pass
-    def _choose(self, X, arms, eligible, uniforms):
-        index = np.full(len(X), self._favourite)
-        return Choices(index, np.eye(len(arms))[index])
-    def _observe(self, X, arms, rewards):
-        pass
+        super().__init__(arms, model=Indifferent(), rule=Favour(favourite))
 
 NUMBER = 3
 """

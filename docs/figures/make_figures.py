@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from pfnts import PFNTS
-from pfnts.arms import Block, Disjoint, Joint
 from pfnts.backbones import load
 from pfnts.experiments.figures import save
+from pfnts.layouts import Block, Disjoint, Joint
 from pfnts.posterior import SubCLT, prefix_grid
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"

@@ -112,7 +112,8 @@ class PFNRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             queries = self.schema_.encode(X)
         else:
             queries = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        # Always as many at a time, so that a prediction does not depend on the queries beside it.
+        # Without waiting rows and always as many at a time: no prediction depends on the queries beside it.
+        backbones.load(self.backbone).prepare([self.sequence_])
         rows = -(-len(queries) // _AT_ONCE) * _AT_ONCE
         filled = np.concatenate([queries, np.repeat(queries[-1:], rows - len(queries), axis=0)])
         parts = [

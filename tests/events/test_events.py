@@ -135,7 +135,7 @@ def test_numbers_of_arms_are_never_given_twice() -> None:
         (decided("0", "a"), "id must be new"),
         (decided("1", "z"), "must"),
         (decided("1", "a", ("a", "z")), "propensities must be those of"),
-        (Rewarded("9", 1.0), "there is no '9'"),
+        (Rewarded("9", 1.0), "it has none with the id '9'"),
         (Rewarded("0", 1.0), "has it already"),
         (Observed([0.1], "z", 1.0), "arm must be one of"),
         (ArmAdded("a"), "arm must be new"),

@@ -9,11 +9,11 @@ from dataclasses import asdict
 import pytest
 
 from pfnts import policies
-from pfnts.arms import Threshold
 from pfnts.experiments import PolicySpec
 from pfnts.experiments.spec import settings_of
+from pfnts.layouts import Threshold
 from pfnts.policies import PFNTS
-from pfnts.policies.bart import BartSettings
+from pfnts.policies.baselines.bart import BartSettings
 
 
 class Own:

@@ -7,7 +7,7 @@ import pytest
 from numpy.random import Generator
 
 from pfnts.ope import replay, simulated_drinkless, snips
-from pfnts.policies import PFNTS, Choices, Uniform, make
+from pfnts.policies import PFNTS, Traffic, Uniform, make
 
 
 def test_policy_learns_exactly_the_matched_rounds(rng: Generator) -> None:
@@ -26,12 +26,8 @@ def test_policy_learns_exactly_the_matched_rounds(rng: Generator) -> None:
 def test_order_of_the_policy_s_arms_does_not_matter(rng: Generator) -> None:
     log = simulated_drinkless(rng=rng, people=20, days=5)
 
-    class First(Uniform):
-        def _choose(self, X, arms, eligible, uniforms):  # type: ignore[no-untyped-def]
-            first = np.zeros(len(X), dtype=int)
-            return Choices(first, np.eye(self.n_arms)[first])
-
-    done = replay(First(["new", "none", "standard"]), log, rng=rng)
+    arms = ["new", "none", "standard"]
+    done = replay(Uniform(arms, traffic=Traffic(warmup=0, holdout=1.0, baseline="new")), log, rng=rng)
     assert (done.propensities == np.array([0.0, 0.0, 1.0])).all()
     assert (done.proposals == 2).all()
 

@@ -1,9 +1,8 @@
-"""Files: those of version 0.1, round trips, damage, forgeries, and what saving does to a folder."""
+"""Files: those of version 0.2, round trips, damage, forgeries, and what saving does to a folder."""
 
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import stat
@@ -25,9 +24,8 @@ from pfnts import PFNTS, Memory, Traffic
 from pfnts.backbones import LinearBackbone
 from pfnts.events import Observed
 from pfnts.events.event import to_dict
-from pfnts.policies import LinTS, LinUCB, Policy, make, names
-from pfnts.policies.archive import read_archive, write_archive
-from pfnts.policies.options import gathered
+from pfnts.policies import LinTS, Policy, file, make, names
+from pfnts.policies.registry import load
 from pfnts.posterior import SubCLT
 
 SAVED = Path(__file__).parent / "saved"
@@ -62,208 +60,11 @@ def forged(path: Path, change: Callable[[dict[str, Any], list[Any]], Any]) -> Pa
     return path
 
 
-# Files of version 0.1.
-
-
-def rows_of(name: str) -> tuple[dict[str, Any], dict[str, np.ndarray], list[dict[str, Any]]]:
-    """Header, arrays and contexts of an old file, decoded once more."""
-    with np.load(SAVED / name) as file:
-        arrays = dict(file)
-    header = json.loads(arrays.pop("header").tobytes())
-    plans = json.loads(header["schema"])[2]["categories"]
-    contexts = [
-        {"age": row[0], "vip": bool(row[1]), "plan": plans[int(row[2:].argmax())]}
-        for row in arrays.get("contexts", [])
-    ]
-    return header, arrays, contexts
-
-
 PROBES = [
     {"age": 30.0, "vip": True, "plan": "free"},
     {"age": 61.5, "vip": False, "plan": "paid"},
     {"age": None, "vip": None, "plan": "trial"},
 ]
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("0.1-pfn-ts-linear.npz", {"backbone": "linear", "estimator": "shrunk"}),
-        (
-            "0.1-pfn-ts-threshold.npz",
-            {
-                "backbone": "linear",
-                "estimator": "subclt(base=1.5)",
-                "encoding": "threshold",
-                "exploration": 0.0,
-            },
-        ),
-        ("0.1-pfn-ts-embedded.npz", {"encoding": "joint", "estimator": "shrunk", "explore": 0.05}),
-    ],
-)
-def test_a_file_of_version_0_1_knows_what_it_knew(name: str, options: dict[str, Any], tmp_path: Path) -> None:
-    header, arrays, contexts = rows_of(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the weights may be others by now
-        policy = PFNTS.load(SAVED / name)
-    assert policy.arms == tuple(header["arms"])
-    labels = ["a", "b", "c", "d"][: header["ever"]]
-    fresh = PFNTS(labels, **gathered(PFNTS, options))
-    fresh.update(contexts, arm=[labels[k] for k in arrays["pulled"]], reward=arrays["rewards"])
-    for label in header["removed"]:
-        fresh.remove_arm(label)
-    one, two = policy.posterior(PROBES), fresh.posterior(PROBES)
-    np.testing.assert_allclose(one.mean, two.mean, rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(one.variance, two.variance, rtol=1e-2, atol=1e-6)
-    assert policy.rule == fresh.rule
-    assert (policy.traffic.warmup, policy.traffic.explore) == (header["warmup"], header["explore"])
-    rng = np.random.default_rng(0)
-    decisions = [policy.decide(probe, rng=rng) for probe in PROBES]
-    for decision in decisions:
-        assert decision.reason in (policy.rule, "explore")
-        assert np.isfinite(decision.propensities).all()
-        assert decision.propensities.sum() == pytest.approx(1)
-        policy.update(decision, reward=1.0)
-    # It goes on as a file of today.
-    policy.save(tmp_path / "again")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = PFNTS.load(tmp_path / "again")
-    for probe in PROBES:
-        left, right = (p.decide(probe, rng=np.random.default_rng(1)) for p in (policy, again))
-        np.testing.assert_array_equal(left.propensities, right.propensities)
-        assert left.arm == right.arm
-
-
-@pytest.mark.parametrize(("kind", "name"), [(LinTS, "0.1-lin-ts.npz"), (LinUCB, "0.1-lin-ucb.npz")])
-def test_sums_of_version_0_1_are_the_model(kind: Any, name: str, tmp_path: Path) -> None:
-    header, arrays, _ = rows_of(name)
-    policy = kind.load(SAVED / name)
-    assert policy.arms == ("a", "b")
-    encoded = policy.schema.encode(PROBES[:2])
-    design = np.hstack([np.ones((2, 1)), encoded])
-    means = np.stack(
-        [design @ np.linalg.solve(A, b) for A, b in zip(arrays["precision"], arrays["moment"], strict=True)],
-        axis=1,
-    )
-    spreads = np.stack([((design @ np.linalg.inv(A)) * design).sum(1) for A in arrays["precision"]], axis=1)
-    rng = np.random.default_rng(0)
-    decision = policy.decide(PROBES[0], rng=rng)
-    assert decision.reason == policy.rule  # its warm-up was over
-    if kind is LinTS:
-        posterior = policy.posterior(PROBES[:2])
-        np.testing.assert_allclose(posterior.mean, means, rtol=1e-8)
-        np.testing.assert_allclose(posterior.variance, spreads, rtol=1e-8)
-    else:
-        bounds = means[0] + header["settings"]["alpha"] * np.sqrt(spreads[0])
-        assert decision.index == bounds.argmax()
-    # New rewards join the old sums, also through another file and with another arm.
-    policy.add_arm("c")
-    policy.update(PROBES[:2], arm=["a", "c"], reward=[100.0, 1.0])
-    policy.save(tmp_path / "again")
-    again = kind.load(tmp_path / "again")
-    left, right = (p.decide(PROBES[1], rng=np.random.default_rng(1)) for p in (policy, again))
-    np.testing.assert_array_equal(left.propensities, right.propensities)
-    if kind is LinTS:
-        A, b = arrays["precision"][0] + np.outer(design[0], design[0]), arrays["moment"][0] + 100 * design[0]
-        assert again.posterior(PROBES[0]).mean[0] == pytest.approx(design[0] @ np.linalg.solve(A, b))
-
-
-def test_a_policy_of_version_0_1_without_a_history_begins_with_its_warm_up() -> None:
-    policy = PFNTS.load(SAVED / "0.1-pfn-ts-new.npz")
-    assert (policy.arms, policy.events, policy.schema) == ((0, 1), (), None)
-    decision = policy.decide([0.5, 1.0], rng=np.random.default_rng(0))
-    assert (decision.reason, decision.propensities.tolist()) == ("warmup", [0.5, 0.5])
-
-
-def old(change: Callable[[dict[str, Any], dict[str, Any]], Any], source: str, path: Path) -> Path:
-    """Rewrite a file of version 0.1 after a change of its header and arrays."""
-    with np.load(SAVED / source) as file:
-        arrays = dict(file)
-    header = json.loads(arrays.pop("header").tobytes())
-    change(header, arrays)
-    with path.open("wb") as target:
-        np.savez_compressed(target, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
-    return path
-
-
-OLD_FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
-    "evil backbone": lambda h, a: h["backbone"].update(name="evil.B", named=True),
-    "evil encoding": lambda h, a: h["encoding"].update(name="evil.E"),
-    "evil variance": lambda h, a: h["variance"].update(name="evil.V"),
-    "unknown rule": lambda h, a: h.update(rule="best"),
-    "ever a billion": lambda h, a: h.update(ever=10**9),
-    "ever negative": lambda h, a: h.update(ever=-1),
-    "ever a text": lambda h, a: h.update(ever="many"),
-    "ever too many for the removed": lambda h, a: h.update(ever=500_000),
-    "numbers twice": lambda h, a: h.update(numbers=[0, 0]),
-    "numbers negative": lambda h, a: h.update(numbers=[-1, 0]),
-    "numbers beyond": lambda h, a: h.update(numbers=[0, 7]),
-    "no numbers": lambda h, a: h.update(numbers=[]),
-    "equal arms": lambda h, a: h.update(arms=["a", "a"]),
-    "arms of lists": lambda h, a: h.update(arms=[["a"], ["b"]]),
-    "slots a billion": lambda h, a: h.update(schema=h["schema"].replace('"slots": 8', '"slots": 1000000000')),
-    "schema a number": lambda h, a: h.update(schema=3),
-    "schema deep": lambda h, a: h.update(schema="[" * 100_000),
-    "no schema": lambda h, a: h.update(schema=None),
-    "version 7": lambda h, a: h.update(version=7),
-    "no version": lambda h, a: h.pop("version"),
-    "warmup negative": lambda h, a: h.update(warmup=-5),
-    "warmup a list": lambda h, a: h.update(warmup=[5]),
-    "explore two": lambda h, a: h.update(explore=2),
-    "refresh zero": lambda h, a: h.update(refresh=0),
-    "base infinite": lambda h, a: h.update(base=float("inf")),
-    "shrinkage negative": lambda h, a: h["variance"]["settings"].update(nu0=-1),
-    "switch times of texts": lambda h, a: h["encoding"]["settings"].update(switch_times=["x"]),
-    "threshold of arms a text": lambda h, a: h["encoding"]["settings"].update(arm_threshold="x"),
-    "unknown setting": lambda h, a: h["encoding"]["settings"].update(colour="red"),
-    "header a list": lambda h, a: h.clear(),
-    "rewards short": lambda h, a: a.update(rewards=a["rewards"][:-1]),
-    "rewards not finite": lambda h, a: a.update(rewards=a["rewards"] * np.nan),
-    "rewards huge": lambda h, a: a.update(rewards=a["rewards"] * 1e200),
-    "rewards of texts": lambda h, a: a.update(rewards=a["rewards"].astype(str)),
-    "pulled beyond": lambda h, a: a.update(pulled=a["pulled"] + 5),
-    "pulled negative": lambda h, a: a.update(pulled=a["pulled"] - 1),
-    "pulled halves": lambda h, a: a.update(pulled=a["pulled"] + 0.5),
-    "contexts infinite": lambda h, a: a.update(contexts=a["contexts"] + np.inf),
-    "contexts narrow": lambda h, a: a.update(contexts=a["contexts"][:, :-1]),
-    "contexts of objects": lambda h, a: a.update(contexts=a["contexts"].astype(object)),
-    "contexts missing": lambda h, a: a.pop("contexts"),
-}
-
-
-@pytest.mark.parametrize("how", OLD_FORGERIES)
-def test_forged_files_of_version_0_1_are_refused(
-    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    evil(tmp_path, monkeypatch)
-    path = old(OLD_FORGERIES[how], "0.1-pfn-ts-linear.npz", tmp_path / "old")
-    start = time.process_time()
-    with pytest.raises(ValueError, match="must"):
-        PFNTS.load(path)
-    assert time.process_time() - start < 5
-    assert "evil" not in sys.modules
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda h, a: a.update(counts=-a["counts"]),
-        lambda h, a: a.update(counts=a["counts"][:, :1]),
-        lambda h, a: a.update(precision=a["precision"][:, :-1, :-1]),
-        lambda h, a: a.update(precision=a["precision"] * np.nan),
-        lambda h, a: a.update(precision=a["precision"] * 0),
-        lambda h, a: a.update(moment=a["moment"] + np.inf),
-        lambda h, a: a.pop("moment"),
-        lambda h, a: h.update(penalty=0),
-        lambda h, a: h["settings"].update(nu="wide"),
-        lambda h, a: h.update(arms=["a"]),
-    ],
-)
-def test_forged_sums_of_version_0_1_are_refused(change: Any, tmp_path: Path) -> None:
-    path = old(change, "0.1-lin-ts.npz", tmp_path / "old")
-    with pytest.raises(ValueError, match="must"):
-        LinTS.load(path)
 
 
 def evil(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,11 +73,31 @@ def evil(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
 
 
+# Files of version 0.2.
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SAVED.glob("0.2-*.policy")))
+def test_a_file_of_version_0_2_loads_with_its_log_and_decides(name: str, tmp_path: Path) -> None:
+    policy = load(SAVED / f"{name}.policy")
+    assert len(policy.events) > 60
+    rng = np.random.default_rng(5)
+    found = [policy.decide({"age": 30.0 + i, "plan": "x"}, rng=rng) for i in range(5)]
+    if policy.name in ("lin-ts", "lin-ucb", "ts", "rf-ts", "epsilon-greedy", "uniform"):
+        expected = json.loads((SAVED / "0.2-decisions.json").read_text())[name.removeprefix("0.2-")]
+        assert [str(decision.arm) for decision in found] == [arm for arm, _ in expected]
+        for decision, (_, shares) in zip(found, expected, strict=True):
+            np.testing.assert_allclose(decision.propensities, shares, atol=1e-9)
+    policy.save(tmp_path / "again")
+    again = load(tmp_path / "again")
+    one, two = (p.decide({"age": 50.0, "plan": "y"}, rng=np.random.default_rng(1)) for p in (policy, again))
+    np.testing.assert_array_equal(one.propensities, two.propensities)
+
+
 # Files of today.
 
 
 def test_round_trip_keeps_settings_labels_and_log(tmp_path: Path) -> None:
-    from pfnts.arms import Adaptive
+    from pfnts.layouts import Adaptive
 
     policy = PFNTS(
         ["x", 7],
@@ -301,7 +122,7 @@ def test_round_trip_keeps_settings_labels_and_log(tmp_path: Path) -> None:
     policy.remove_arm("x")
     policy.save(tmp_path / "saved")
     loaded = PFNTS.load(str(tmp_path / "saved"))
-    assert loaded._settings() == policy._settings()
+    assert loaded.settings == policy.settings
     assert loaded.arms == policy.arms == (7, "7")
     assert list(map(to_dict, loaded.events)) == list(map(to_dict, policy.events))
     assert loaded.schema == policy.schema
@@ -387,10 +208,8 @@ def test_every_truncation_is_one_clear_error(saved: Path) -> None:
         refused(saved)
 
 
-@pytest.mark.parametrize("source", ["today", "0.1-pfn-ts-linear.npz"])
-def test_flipped_bytes_are_an_error_or_change_nothing(saved: Path, source: str) -> None:
-    whole = saved.read_bytes() if source == "today" else (SAVED / source).read_bytes()
-    saved.write_bytes(whole)
+def test_flipped_bytes_are_an_error_or_change_nothing(saved: Path) -> None:
+    whole = saved.read_bytes()
     untouched = list(map(to_dict, PFNTS.load(saved).events))
     rng, errors = np.random.default_rng(0), 0
     # Every byte of the directory at the end and of the first local header, and many in between.
@@ -565,7 +384,7 @@ def test_forged_settings_of_every_policy_are_refused(name: str, tmp_path: Path) 
         policy = make(name, arms=None if name == "lin-ucb-features" else 2, **options)
     except ImportError as error:
         pytest.skip(str(error))
-    if policy._settings() is None:
+    if policy.settings is None:
         pytest.skip("cannot be saved")
     for change in (
         lambda h, e: h["settings"].update(warmup=-1),
@@ -598,10 +417,7 @@ def bomb(path: Path, member: str, chunk: bytes, times: int) -> None:
             file.write(chunk)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_members_of_other_names_are_not_unpacked(version: int, saved: Path) -> None:
-    if version == 1:
-        saved.write_bytes((SAVED / "0.1-pfn-ts-linear.npz").read_bytes())
+def test_members_of_other_names_are_not_unpacked(saved: Path) -> None:
     before = list(map(to_dict, PFNTS.load(saved).events))
     bomb(saved, "extra.npy", bytes(1 << 20), 100)
     start = time.process_time()
@@ -639,32 +455,12 @@ def test_zip_bombs_of_today_are_refused(member: str, chunk: bytes, times: int, t
     assert time.process_time() - start < 10
 
 
-@pytest.mark.parametrize("shape", ["(7864320,)", "(1000000000000,)", "(-4,)", "(4, " * 50 + ")" * 50])
-def test_zip_bombs_of_version_0_1_are_refused(shape: str, tmp_path: Path) -> None:
-    path = tmp_path / "bomb"
-    with np.load(SAVED / "0.1-pfn-ts-linear.npz") as file:
-        arrays = {name: file[name] for name in file if name != "rewards"}
-    with path.open("wb") as target:
-        np.savez_compressed(target, **arrays)
-    described = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".encode()
-    head = io.BytesIO()
-    head.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", len(described)) + described)
-    with (
-        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as archive,
-        archive.open("rewards.npy", "w", force_zip64=True) as file,
-    ):
-        file.write(head.getvalue())
-        for _ in range(60 if "7864320" in shape else 1):
-            file.write(bytes(1 << 20))
-    little_memory(lambda: refused(path))
-
-
 def test_the_most_repetitive_log_can_be_read_again(tmp_path: Path) -> None:
     # What is written must never look like a bomb.
     path, events = tmp_path / "policy", [Observed([0.0], 0, 0.0)] * 100_000
-    write_archive(path, header={"policy": "ts", "arms": [0], "schema": None, "settings": {}}, events=events)
+    file.write(path, header={"policy": "ts", "arms": [0], "schema": None, "settings": {}}, events=events)
     assert path.stat().st_size < 60_000
-    assert len(read_archive(path, policy="ts").events) == 100_000
+    assert len(file.read(path, policy="ts").events) == 100_000
 
 
 def test_a_damaged_file_leaves_the_process_as_it_was(saved: Path) -> None:

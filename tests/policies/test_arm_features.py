@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from pfnts import PFNTS
-from pfnts.arms import Features
 from pfnts.contexts import read
 from pfnts.events import ArmAdded, Decided, Observed, Rewarded, from_dict
 from pfnts.events.event import to_dict
+from pfnts.layouts import Features
 from pfnts.policies import Policy, Uniform, make
 
 OFFERS = {
@@ -161,10 +161,10 @@ def test_features_may_be_rows_frames_and_matrices() -> None:
         policy = Uniform(None)
         decision = policy.decide(CONTEXT, rng=np.random.default_rng(1), candidates=candidates)
         policy.update(decision, reward=1.0)
-        np.testing.assert_allclose(policy._fold().features, matrix[[decision.index]], atol=1e-6)
+        np.testing.assert_allclose(policy.history.features, matrix[[decision.index]], atol=1e-6)
         again = Uniform(None)
         again.append([from_dict(to_dict(event)) for event in policy.events])
-        np.testing.assert_allclose(again._fold().features, matrix[[decision.index]], atol=1e-6)
+        np.testing.assert_allclose(again.history.features, matrix[[decision.index]], atol=1e-6)
 
 
 def test_the_log_does_not_change_with_the_callers_arrays() -> None:

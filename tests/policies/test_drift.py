@@ -11,7 +11,7 @@ import pytest
 from pfnts import PFNTS, Memory
 from pfnts.events import Rewarded
 from pfnts.policies import make
-from pfnts.policies.options import gathered
+from pfnts.policies.settings import gathered
 
 MEMORIES: list[dict[str, Any]] = [
     {"detector": 200},

@@ -33,7 +33,7 @@ def test_mixture_is_the_formula_and_its_frequencies_follow(rng: Generator) -> No
     eligible = np.tile([True, False, True, True], (20_000, 1))
     expected = np.array([0.8 * 0.7 + 0.2 / 3, 0, 0.2 / 3, 0.8 * 0.3 + 0.2 / 3])
     choices, reasons = settle(
-        Choices(rng.choice(4, size=20_000, p=own), np.tile(own, (20_000, 1))),
+        lambda: Choices(rng.choice(4, size=20_000, p=own), np.tile(own, (20_000, 1))),
         eligible,
         rng.random((20_000, 3)),
         reason="thompson",

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pfnts import Schema
-from pfnts.arms import Adaptive, Features, Threshold
 from pfnts.contexts import Column
 from pfnts.events import Decided, Observed, Rewarded, from_dict
 from pfnts.events.event import to_dict
+from pfnts.layouts import Adaptive, Features, Threshold
 from pfnts.policies import Policy, make
 
 SCHEMA = Schema((Column("age", "numeric"), Column("plan", "categorical", (), 4)))
@@ -110,6 +110,7 @@ class Interleaving(RuleBasedStateMachine):
         super().__init__()
         self.policy = type(self).make()
         self.rng = np.random.default_rng(7)
+        self.prefetched = False
         self.decisions: list[Any] = []
         self.rewarded: set[str] = set()
         self.rows: list[tuple[Any, Any, float]] = []
@@ -173,6 +174,7 @@ class Interleaving(RuleBasedStateMachine):
     @rule(batch=st.lists(contexts, max_size=6, min_size=1))
     def prefetch(self, batch: Any) -> None:
         self.policy.prefetch([*PROBES, *batch])
+        self.prefetched = True
 
     @rule()
     def look(self) -> None:
@@ -194,7 +196,7 @@ class Interleaving(RuleBasedStateMachine):
 
     @invariant()
     def rows_are_those_that_were_told_in_their_order(self) -> None:
-        history = self.policy._fold()
+        history = self.policy.history
         assert history.size == len(self.rows)
         assert history.rewards.tolist() == [reward for _, _, reward in self.rows]
         assert [history.labels[arm] if arm >= 0 else None for arm in history.arms] == [
@@ -205,7 +207,7 @@ class Interleaving(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Replay equals live."""
-        prefetched = self.policy._prefetched is not None
+        prefetched = self.prefetched
         live = shares(self.policy)
         again = shares(replayed(self.policy, type(self).make()))
         if not prefetched:
@@ -246,7 +248,7 @@ class FeaturesInterleaving(Interleaving):
 
     @invariant()
     def features_are_those_of_the_arms(self) -> None:
-        history = self.policy._fold()
+        history = self.policy.history
         if not history.size:
             return
         known = [FEATURES[history.labels[arm]]["price"] for arm in history.arms if arm >= 0]

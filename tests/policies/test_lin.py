@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from pfnts.environments import make as make_environment
 from pfnts.policies import make
-from pfnts.policies.ridge import RidgeModels
+from pfnts.policies.ridge import RidgeRegressions
 from pfnts.simulation import simulate
 
 
@@ -77,7 +77,7 @@ def test_ties_are_split_evenly() -> None:
 
 
 def test_rank_one_updates_stay_exact_over_ten_thousand(rng: Generator) -> None:
-    models, X = RidgeModels(n_arms=1, width=11, penalty=1.0), rng.uniform(size=(10_000, 11))
+    models, X = RidgeRegressions(n_arms=1, width=11, penalty=1.0), rng.uniform(size=(10_000, 11))
     y = X @ rng.normal(size=11) + rng.normal(size=len(X))
     for x, reward in zip(X, y, strict=True):
         models.observe(x, arm=0, reward=reward)

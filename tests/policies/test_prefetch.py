@@ -11,8 +11,8 @@ import pytest
 from pfnts import PFNTS
 from pfnts.backbones import LinearBackbone, Prediction, Question
 from pfnts.policies import make
-from pfnts.policies.options import gathered
 from pfnts.policies.prefetch import PrefetchCache
+from pfnts.policies.settings import gathered
 
 
 class Counting(LinearBackbone):
@@ -29,7 +29,9 @@ class Counting(LinearBackbone):
 
 def policy_of(backbone: Any, **options: Any) -> PFNTS:
     options = (
-        {"encoding": "disjoint", "estimator": "subclt", "refresh": 2.0} | options | {"backbone": backbone}
+        {"encoding": "disjoint", "estimator": "subclt", "refresh": 2.0, "detector": None}
+        | options
+        | {"backbone": backbone}
     )
     return PFNTS(2, **gathered(PFNTS, options))
 

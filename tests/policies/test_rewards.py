@@ -16,7 +16,7 @@ from pfnts.events import History, Observed
 from pfnts.events.event import to_dict
 from pfnts.policies import make
 from pfnts.policies.budget import affordable, price
-from pfnts.policies.unexplored import open_questions
+from pfnts.policies.untried import open_questions
 
 ARMS = ["a", "b", "c"]
 KNOWN: dict[str, Any] = {
@@ -269,5 +269,3 @@ def test_what_is_not_known_properly_is_refused() -> None:
         made.add_arm("e")
     made.add_arm("d")
     assert made.arms == ("a", "b", "c", "d")
-    with pytest.raises(TypeError, match=r"range must be given as rewards=Rewards\(range="):
-        PFNTS(2, backbone="linear", range=(0, 1))  # type: ignore[call-arg]

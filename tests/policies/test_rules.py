@@ -8,7 +8,9 @@ import scipy.stats
 from numpy.random import Generator
 
 from pfnts import Policy
-from pfnts.policies.rules import evenly, greedy, largest, thompson
+from pfnts.events import History
+from pfnts.policies.model import Model, Shape
+from pfnts.policies.rules import Thompson, evenly, greedy, largest, thompson
 from pfnts.posterior import GaussianPosterior, RewardDistribution
 
 N = 8000
@@ -78,26 +80,27 @@ def test_evenly_reaches_every_eligible_arm_and_no_other() -> None:
     assert largest(tie, mask[None], np.array([np.nextafter(1.0, 0.0)])).tolist() == [4]
 
 
-class Coins(Policy):
-    """All that a Thompson sampler needs: a model, and a posterior."""
+class Coins(Model):
+    """All that Thompson sampling needs: a model with a posterior."""
 
-    name = "coins"
-
-    def _reset(self, width: int, n_arms: int) -> None:
+    def __init__(self, n_arms: int = 0) -> None:
         self._paid, self._rows = np.zeros((2, n_arms))
 
-    def _observe(self, X: Any, arms: Any, rewards: Any) -> None:
-        np.add.at(self._paid, arms, rewards)
-        np.add.at(self._rows, arms, 1)
+    def fresh(self, shape: Shape) -> Model:
+        return Coins(shape.arms)
 
-    def _posterior(self, X: Any, arms: Any) -> GaussianPosterior:
+    def observe(self, history: History, start: int, end: int) -> None:
+        np.add.at(self._paid, history.arms[start:end], history.rewards[start:end])
+        np.add.at(self._rows, history.arms[start:end], 1)
+
+    def predict(self, X: Any, arms: Any, eligible: Any) -> GaussianPosterior:
         mean = np.broadcast_to((self._paid / (self._rows + 1))[list(arms)], (len(X), len(arms)))
         variance = np.broadcast_to(1 / (self._rows + 1)[list(arms)], mean.shape)
         return GaussianPosterior(mean=mean, variance=variance, size=1)
 
 
 def test_a_policy_with_a_posterior_draws_from_it(rng: Generator) -> None:
-    policy = Coins(["a", "b"])
+    policy = Policy(["a", "b"], model=Coins(), rule=Thompson())
     policy.update([[0.0]] * 3, arm=["a", "b", "b"], reward=[1.0, 2.0, 1.0])
     decision = policy.decide([0.0], rng=rng)
     gap, spread = 1 / 2 - 3 / 3, np.sqrt(1 / 2 + 1 / 3)

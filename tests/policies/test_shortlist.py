@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import chi2
 
 from pfnts import PFNTS
-from pfnts.arms import Features
-from pfnts.arms.shortlist import RidgeScores
 from pfnts.events.event import to_dict
+from pfnts.layouts import Features
+from pfnts.layouts.shortlist import RidgeScores
 from pfnts.policies import Decision, Rewards
 
 ARMS, EXPLORE = 40, 0.1

@@ -62,7 +62,7 @@ def test_propensities_are_the_definition_and_frequencies_follow_them(
     if not shares.any():
         shares = mask / mask.sum()
     choices, reasons = settle(
-        Choices(rng.choice(3, size=n, p=shares), np.tile(shares, (n, 1))),
+        lambda: Choices(rng.choice(3, size=n, p=shares), np.tile(shares, (n, 1))),
         np.tile(mask, (n, 1)),
         rng.random((n, 3)),
         reason="thompson",

@@ -195,7 +195,7 @@ def test_a_decision_can_be_recomputed_from_the_log_up_to_its_position(address):
             if before.kind == "decided":
                 event = before.data["event"]
                 oracle.propose(before.context, rng=np.random.default_rng(0), id=event["id"])
-                oracle._events.append(_event(before))
+                oracle.append([_event(before)])
             elif before.kind == "settled":
                 oracle.update(before.id, reward=before.data["value"])
         again, _ = oracle.propose(record.context, rng=seal.rng("shop", record.id), id=record.id)

@@ -211,9 +211,11 @@ def test_a_refresh_that_takes_long_holds_up_no_decision(address, monkeypatch):
 
 def test_what_one_copy_has_learned_the_other_takes_over(monkeypatch):
     asked = []
-    predict = EmbeddedBackbone.predict
+    append = EmbeddedBackbone.append
     monkeypatch.setattr(
-        EmbeddedBackbone, "predict", lambda self, questions: asked.append(1) or predict(self, questions)
+        EmbeddedBackbone,
+        "append",
+        lambda self, appends, **options: asked.append(1) or append(self, appends, **options),
     )
     rng = np.random.default_rng(0)
     events = [
@@ -222,15 +224,15 @@ def test_what_one_copy_has_learned_the_other_takes_over(monkeypatch):
     ]
     model = Model(lambda: PFNTS(["a", "b"], schema={"x": "numeric"}))
     model.learn(events[:140], 139, "")
-    assert len(asked) > 2
+    assert asked
     asked.clear()
     for i in range(140, 143):
         model.learn(events[i : i + 1], i, "")
     assert asked == [], "three rewards more change no posterior"
     alone = PFNTS(["a", "b"], schema={"x": "numeric"})
     alone.append(events)
-    np.testing.assert_array_equal(
-        model.serving.policy.posterior([{"x": 0.3}]).mean, alone.posterior([{"x": 0.3}]).mean
+    np.testing.assert_allclose(
+        model.serving.policy.posterior([{"x": 0.3}]).mean, alone.posterior([{"x": 0.3}]).mean, atol=1e-4
     )
 
 

@@ -125,9 +125,9 @@ class Backbone(ABC):
         (f,) or None, for the f rows asked for; NaN where no row came before. None where no forecast was asked
         for. A sequence may occur once. After an error all sequences are as they were.
 
-        Unless a backbone does better, forecasts may be up to a sixteenth of the history behind: rows are
-        appended one by one while fewer than 16 are held, then a sixteenth of them at a time, each piece
-        predicted from the rows before it.
+        Unless a backbone does better, forecasts may be up to a sixteenth of the history behind: each row is
+        predicted from the rows up to the last of some sizes, which are all sizes below 16 and then grow by a
+        sixteenth. The pieces in which rows are appended do not matter.
         """
         checked, chosen = check_appends(appends), check_levels(levels)
         return [self._append_in_pieces(one, tuple(chosen.tolist())) for one in checked]
@@ -138,9 +138,10 @@ class Backbone(ABC):
             sequence.append(one.X, one.y)
             return None
         while begin < len(one.y):
-            piece = slice(begin, begin + max(1, sequence.size // 16))
+            known, following = piece_around(sequence.size)
+            piece = slice(begin, begin + following - sequence.size)
             if (wanted := one.forecast[piece]).any():
-                question = Question(sequence, one.X[piece][wanted], (sequence.size,), levels)
+                question = Question(sequence, one.X[piece][wanted], (known,), levels)
                 forecasts += self.predict([question])
             sequence.append(one.X[piece], one.y[piece])
             begin = piece.stop
@@ -156,3 +157,17 @@ class Backbone(ABC):
             question.sequence.predict(question.queries, sizes=question.sizes, levels=question.levels)
             for question in questions
         ]
+
+
+def piece_around(size: int) -> tuple[int, int]:
+    """Return the last size up to ``size`` on which forecasts rest, and the next.
+
+    Examples
+    --------
+    >>> piece_around(15), piece_around(100)
+    ((15, 16), (96, 102))
+    """
+    begin = following = 0
+    while following <= size:
+        begin, following = following, following + max(1, following // 16)
+    return begin, following

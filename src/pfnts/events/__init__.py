@@ -4,6 +4,7 @@ from pfnts.events.actions import CANDIDATE, ActionSet
 from pfnts.events.event import (
     ArmAdded,
     ArmRemoved,
+    Corrected,
     Decided,
     Event,
     Label,
@@ -13,16 +14,19 @@ from pfnts.events.event import (
     to_dict,
 )
 from pfnts.events.history import History
+from pfnts.events.log import Log
 
 __all__ = [
     "CANDIDATE",
     "ActionSet",
     "ArmAdded",
     "ArmRemoved",
+    "Corrected",
     "Decided",
     "Event",
     "History",
     "Label",
+    "Log",
     "Observed",
     "Rewarded",
     "from_dict",

@@ -98,6 +98,16 @@ class Rewarded:
 
 
 @dataclass(frozen=True)
+class Corrected:
+    """The reward of a decision was another one."""
+
+    kind: ClassVar[str] = "corrected"
+    id: str
+    """The decision's, which has a reward."""
+    value: float
+
+
+@dataclass(frozen=True)
 class Observed:
     """A reward arrived together with its context and arm: a row without a decision."""
 
@@ -131,10 +141,10 @@ class ArmRemoved:
     arm: Label
 
 
-Event: TypeAlias = Decided | Rewarded | Observed | ArmAdded | ArmRemoved
+Event: TypeAlias = Decided | Rewarded | Corrected | Observed | ArmAdded | ArmRemoved
 
 _KINDS: dict[str, type[Event]] = {
-    event.kind: event for event in (Decided, Rewarded, Observed, ArmAdded, ArmRemoved)
+    event.kind: event for event in (Decided, Rewarded, Corrected, Observed, ArmAdded, ArmRemoved)
 }
 
 

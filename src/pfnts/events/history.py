@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pfnts.arrays import Counts, Matrix, Vector
 from pfnts.contexts import Schema, compact, read
 from pfnts.contexts.values import shown
 from pfnts.events.actions import CANDIDATE, ActionSet
@@ -17,17 +18,18 @@ from pfnts.events.event import (
     ArmAdded,
     ArmRemoved,
     Context,
+    Corrected,
     Decided,
     Encoded,
     Event,
     Label,
     Observed,
     Rewarded,
+    Shares,
 )
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-
+ROWS_TO_CORRECT = 32
+"""A correction counts once the history has grown by one row in so many: a model is then learned again."""
 MOST_VALUES = 1_000_000
 """Features that the candidates of one decision may have in all: a log keeps them."""
 
@@ -40,7 +42,10 @@ class _Made:
     features: Vector
     arm: int
     label: Label
-    rewarded: bool = False
+    share: float
+    """Propensity of the arm."""
+    place: int | None = None
+    """Row of its reward; None before the reward arrived."""
 
 
 class History:
@@ -103,11 +108,16 @@ class History:
         """Number of the newest arm of each label, there now or not."""
         self.actions = self._actions()
         """The arms that are there now."""
+        self.revision = 0
+        """Number of times that rewards of earlier rows were corrected."""
+        self._corrections: dict[int, float] = {}
+        self._corrected_at = 0
         self._decisions: dict[str, _Made] = {}
         # With room for more rows; what follows are views of the first ones.
-        self._room = np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0)
-        self.rows, self.arms, self.rewards = self._room
-        """Contexts and features (n, P + A), numbers of the arms pulled (n,), and rewards (n,)."""
+        self._room = np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0), np.empty(0)
+        self.rows, self.arms, self.rewards, self.shares = self._room
+        """Contexts and features (n, P + A), numbers of the arms pulled (n,), rewards (n,), and propensities
+        of these arms when they were chosen (n,), 1 for a row without a decision."""
         self.contexts, self.features = self.rows, self.rows
         """(n, P) encoded contexts, and (n, A) features of the arms pulled, or candidates."""
 
@@ -133,11 +143,11 @@ class History:
         # A copy: the log must not change with what the caller does to the table.
         return ActionSet(numbers, floats, labels, compact(table), schema)
 
-    def waiting(self, arms: Sequence[int]) -> NDArray[np.int64]:
+    def waiting(self, arms: Sequence[int]) -> Counts:
         """Decisions of each of these arm numbers that are still without a reward; 0 for candidates."""
         return _counts(np.maximum(self.decided - self.rewarded, 0), arms)
 
-    def rows_of(self, arms: Sequence[int]) -> NDArray[np.int64]:
+    def rows_of(self, arms: Sequence[int]) -> Counts:
         """Rows of each of these arm numbers; 0 for candidates."""
         return _counts(self.rewarded, arms)
 
@@ -156,7 +166,7 @@ class History:
         made = self._decisions.get(decision)
         if made is None:
             return "unknown"
-        return "rewarded" if made.rewarded else "waiting"
+        return "waiting" if made.place is None else "rewarded"
 
     def chosen(self, decision: str) -> Label | None:
         """Label of the arm that a decision was for; None for an unknown one."""
@@ -173,29 +183,60 @@ class History:
             words = str(error).replace("context must", "features must").replace("context", "feature")
             raise ValueError(f"arms: {words.replace('schema=', 'Features(schema=)')}") from error
 
+    def number_of(self, arm: Any) -> int:
+        """Number of an arm that is there now; any other is an error."""
+        known = isinstance(arm, str | int) and not isinstance(arm, bool) and arm in self.numbers
+        if not known or self.numbers[arm] not in self.live:
+            removed = ", which was removed" if known else ""
+            raise ValueError(f"arm must be one of {list(self.actions.labels)}, got {arm!r}{removed}")
+        return self.numbers[arm]
+
     def check(self, event: Event) -> None:
-        """Complain if an event does not fit what came before it; nothing changes."""
-        live: set[Label] = {self.labels[number] for number in self.live}
-        if isinstance(event, Decided) and event.candidates is not None:
-            live = set(range(event.candidates.n_rows))
+        """Raise if an event does not fit what came before it; nothing changes."""
         match event:
+            case Decided():
+                self._check_decision(event)
+            case Rewarded() | Corrected():
+                status = self.status(event.id)
+                if status == "unknown":
+                    raise ValueError(
+                        f"decision must be one that this policy took, it has none with the id {event.id!r}; "
+                        "for a row without a decision pass context, arm= and reward="
+                    )
+                if isinstance(event, Rewarded) and status == "rewarded":
+                    raise ValueError(f"a decision has one reward, {event.id!r} has it already")
+                if isinstance(event, Corrected) and status == "waiting":
+                    raise ValueError(f"a reward must be there to be corrected, {event.id!r} has none so far")
             case Observed(arm=None):
                 pass
-            case Decided() if self.status(event.id) != "unknown":
-                raise ValueError(f"id must be new, there is a decision {event.id!r} already")
-            case Decided() if set(event.propensities) != live or not set(event.eligible or ()) <= live:
-                raise ValueError(f"propensities must be those of {sorted(map(str, live))}, got {event}")
-            case Rewarded() if self.status(event.id) == "unknown":
-                raise ValueError(f"id must be that of a decision in the log, there is no {event.id!r}")
-            case Rewarded() if self.status(event.id) == "rewarded":
-                raise ValueError(f"a decision has one reward, {event.id!r} has it already")
-            case ArmAdded() if event.arm in live:
-                raise ValueError(f"arm must be new, {event.arm!r} is one of {sorted(map(str, live))}")
-            case Decided() | Observed() | ArmRemoved() if event.arm not in live:
-                raise ValueError(f"arm must be one of {sorted(map(str, live))}, got {event.arm!r}")
-            case ArmRemoved() if len(live) == 1:
-                raise ValueError(f"arm must not be the only one left, got {event.arm!r}; add another first")
+            case Observed():
+                self.number_of(event.arm)
+            case ArmAdded():
+                if event.arm in self.actions.labels:
+                    raise ValueError(f"arm must be new, {event.arm!r} is one of {list(self.actions.labels)}")
+            case ArmRemoved():
+                self.number_of(event.arm)
+                if len(self.live) == 1:
+                    raise ValueError(
+                        f"arm must not be the only one left, got {event.arm!r}; add another first"
+                    )
+            case _:
+                raise TypeError(f"events must be those of a policy's log, got {event!r}")
         self._check_features(event)
+
+    def _check_decision(self, event: Decided) -> None:
+        if not isinstance(event.id, str):
+            raise ValueError(f"id must be a string, got {event.id!r}")
+        if event.id in self._decisions:
+            raise ValueError(f"id must be new, there is a decision {event.id!r} already")
+        brought = event.candidates
+        labels = self.actions.labels if brought is None else _positions(brought.n_rows)
+        shares = event.propensities
+        given = shares.labels if isinstance(shares, Shares) else tuple(shares)
+        if (given != labels and set(given) != set(labels)) or not set(event.eligible or ()) <= set(labels):
+            raise ValueError(f"propensities must be those of {list(labels)}, got {event}")
+        if event.arm not in labels:
+            raise ValueError(f"arm must be one of {list(labels)}, got {event.arm!r}")
 
     def _check_features(self, event: Event) -> None:
         match event:
@@ -216,19 +257,25 @@ class History:
             raise ValueError(f"a row must have either an arm or the features of a candidate, got {event}")
 
     def fold(self, event: Event) -> None:
-        """Take in the next event, which fits."""
+        """Apply the next event, which fits."""
         match event:
             case Decided():
                 row, features, number = self._encoded(event)
-                self._decisions[event.id] = _Made(row, features, number, event.arm)
+                share = float(event.propensities[event.arm])
+                self._decisions[event.id] = _Made(row, features, number, event.arm, share)
                 if number != CANDIDATE:
                     self.decided[number] += 1
             case Rewarded():
                 made = self._decisions[event.id]
-                self._append(made.row, made.features, made.arm, event.value)
-                made.rewarded = True
+                self._append(made.row, made.features, made.arm, event.value, made.share)
+                made.place = self.size - 1
+            case Corrected():
+                place = self._decisions[event.id].place
+                assert place is not None
+                self._corrections[place] = event.value
+                self._corrected_at = self._corrected_at or self.size + max(1, self.size // ROWS_TO_CORRECT)
             case Observed():
-                self._append(*self._encoded(event), event.value)
+                self._append(*self._encoded(event), event.value, 1.0)
             case ArmAdded():
                 new = np.empty((1, 0))
                 if event.features is not None:
@@ -269,7 +316,7 @@ class History:
         labels = tuple(self.labels[number] for number in self.live)
         return ActionSet(self.live, self.arm_features[list(self.live)], labels)
 
-    def _append(self, row: Vector, features: Vector, arm: int, reward: float) -> None:
+    def _append(self, row: Vector, features: Vector, arm: int, reward: float, share: float) -> None:
         n, width = self.size, len(row)
         if n == len(self._room[2]):
             room, columns = max(64, 2 * n), width + len(features)
@@ -277,14 +324,21 @@ class History:
                 _grown(self.rows, (room, columns)),
                 _grown(self.arms, (room,)),
                 _grown(self.rewards, (room,)),
+                _grown(self.shares, (room,)),
             )
-        rows, arms, rewards = self._room
-        rows[n, :width], rows[n, width:], arms[n], rewards[n] = row, features, arm, reward
+        rows, arms, rewards, shares = self._room
+        rows[n, :width], rows[n, width:] = row, features
+        arms[n], rewards[n], shares[n] = arm, reward, share
         if arm != CANDIDATE:
             self.rewarded[arm] += 1
-        self.size = n + 1
-        self.rows, self.arms, self.rewards = rows[: n + 1], arms[: n + 1], rewards[: n + 1]
+        self.size = n = n + 1
+        self.rows, self.arms, self.rewards, self.shares = rows[:n], arms[:n], rewards[:n], shares[:n]
         self.contexts, self.features = self.rows[:, :width], self.rows[:, width:]
+        if self._corrections and n >= self._corrected_at:
+            for place, value in self._corrections.items():
+                rewards[place] = value
+            self._corrections, self._corrected_at = {}, 0
+            self.revision += 1
 
 
 def _grown(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -301,5 +355,5 @@ def _positions(count: int) -> tuple[int, ...]:
     return tuple(range(count))
 
 
-def _counts(counts: NDArray[np.int64], arms: Sequence[int]) -> NDArray[np.int64]:
+def _counts(counts: Counts, arms: Sequence[int]) -> Counts:
     return np.array([counts[arm] if arm != CANDIDATE else 0 for arm in arms], dtype=np.int64)

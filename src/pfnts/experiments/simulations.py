@@ -130,7 +130,7 @@ def run(
     for_environment, for_policy = spec.generators()
     environment = make_environment(spec.scenario, horizon=spec.horizon, rng=for_environment, data=data)
     # Made outside, because a library is held to one thread only if it is loaded by then.
-    arms = environment.first_arms(features=spec.policy.judges_features)
+    arms = environment.first_arms(features=spec.policy.takes_features)
     policy = spec.policy.build(arms=arms, device=device)
     if prefetch is None:
         prefetch = PREFETCH if spec.policy.device(device).startswith("cpu") else PREFETCH_ELSEWHERE

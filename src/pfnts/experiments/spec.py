@@ -13,14 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pfnts import arms as layouts
-from pfnts import backbones, policies, posterior
+from pfnts import backbones, layouts, policies, posterior
 from pfnts.backbones import Backbone
 from pfnts.dotted import is_dotted, sources
 from pfnts.policies.arguments import Arms
-from pfnts.policies.options import gathered
 from pfnts.policies.pfn_ts import PFNTS, default_estimator, default_exploration
 from pfnts.policies.registry import load, policy_class
+from pfnts.policies.settings import gathered
 
 _FILE = "file:"
 Option = bool | int | float | str | None
@@ -110,9 +109,9 @@ class PolicySpec:
         return asked if "device" in inspect.signature(type(backbone)).parameters else "cpu"
 
     @property
-    def judges_features(self) -> bool:
+    def takes_features(self) -> bool:
         """Whether the policy judges arms by features, where these have any."""
-        return self.path is None and policy_class(self.name).judges_features
+        return self.path is None and policy_class(self.name).takes_features
 
     def build(self, *, arms: Arms, device: str = "cpu") -> policies.Policy:
         """Make the policy, to compute on ``device`` if it can and its options name no other."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from pfnts.contexts import plain
 from pfnts.contexts.values import shown
-from pfnts.events import History, Label
+from pfnts.events import Label
 from pfnts.events.event import LARGEST_REWARD, Context
 from pfnts.policies.rewards import REWARDS, Rewards
 
@@ -79,13 +79,9 @@ def check_count(name: str, value: int) -> int:
     return int(value)
 
 
-def check_id(id: str | None, history: History) -> str | None:
-    """Return an id for a decision, or raise an error if it is taken."""
-    if id is not None and not isinstance(id, str):
-        raise ValueError(f"id must be a string, got {id!r}")
-    if id is not None and history.status(id) != "unknown":
-        raise ValueError(f"id must be new, there is a decision {id!r} already")
-    return id
+def unboxed(label: Any) -> Any:
+    """Return a label as Python has it, also where numpy has boxed it."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def check_reward(value: Any, rewards: Rewards = REWARDS) -> float:

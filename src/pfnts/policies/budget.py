@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from pfnts.arrays import Mask, Matrix, Vector
 from pfnts.events import ActionSet, History
-from pfnts.policies.decision import Mask, Matrix, Vector
 from pfnts.policies.rewards import Rewards
 
 _HALVINGS = 50

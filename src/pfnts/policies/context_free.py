@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pfnts.arrays import Mask, Matrix, Vector
 from pfnts.contexts import Schema
-from pfnts.events import Label
-from pfnts.policies.base import Policy
-from pfnts.policies.decision import Matrix, Vector
+from pfnts.events import ActionSet, History, Label
+from pfnts.policies.model import Model, Shape
+from pfnts.policies.policy import Policy
+from pfnts.policies.rules import Thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import GaussianPosterior
 
@@ -27,7 +28,7 @@ class ContextFreeTS(Policy):
     ----------
     arms
         Number of arms, or their labels.
-    traffic, schema
+    traffic, schema, seed
         See `Policy`.
 
     Examples
@@ -46,22 +47,42 @@ class ContextFreeTS(Policy):
         *,
         traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> None:
         traffic = traffic.with_warmup(least=1, why="an arm's average needs a reward")
-        super().__init__(arms, traffic=traffic, schema=schema)
+        super().__init__(
+            arms,
+            model=ArmMeans(),
+            rule=Thompson(),
+            traffic=traffic,
+            schema=schema,
+            settings={},
+            seed=seed,
+        )
 
-    def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
+
+class ArmMeans(Model):
+    """Number, average and scatter of each arm's rewards."""
+
+    def __init__(self, n_arms: int = 0) -> None:
         self._counts, self._average, self._scatter = np.zeros((3, n_arms))
 
-    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:  # noqa: ARG002
-        for arm, reward in zip(arms.tolist(), rewards.tolist(), strict=True):
+    def fresh(self, shape: Shape) -> ArmMeans:
+        """Return a model without rewards."""
+        return ArmMeans(shape.arms)
+
+    def observe(self, history: History, start: int, end: int) -> None:
+        """Add rewards."""
+        rows = slice(start, end)
+        for arm, reward in zip(history.arms[rows].tolist(), history.rewards[rows].tolist(), strict=True):
             # Welford, one by one, so that a batch gives the same to the last bit.
             self._counts[arm] += 1
             shift = reward - self._average[arm]
             self._average[arm] += shift / self._counts[arm]
             self._scatter[arm] += shift * (reward - self._average[arm])
 
-    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
+    def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> GaussianPosterior:  # noqa: ARG002
+        """Return the posterior (q, K), the same at each context."""
         if not self._counts.any():
             raise ValueError("posterior needs at least one reward, update the policy first")
         mean, variance = arm_moments(self._counts, self._average, self._scatter)
@@ -71,9 +92,6 @@ class ContextFreeTS(Policy):
             variance=np.broadcast_to(variance[chosen], shape),
             size=np.maximum(self._counts[chosen], 1),
         )
-
-    def _settings(self) -> dict[str, Any]:
-        return {}
 
 
 def arm_moments(counts: Vector, average: Vector, scatter: Vector) -> tuple[Vector, Vector]:

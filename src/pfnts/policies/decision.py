@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pfnts.arrays import Counts, Matrix, Vector
 from pfnts.events import Label
 from pfnts.posterior import AnyPosterior
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Reason: TypeAlias = Literal["warmup", "thompson", "greedy", "explore", "holdout", "max_share", "fallback"]
 
 
@@ -23,6 +18,7 @@ class Decision:
 
     Examples
     --------
+    >>> import numpy as np
     >>> decision = Decision("0", "b", 1, np.array([0.25, 0.75]), "thompson", arms=("a", "b"))
     >>> decision.to_dict()
     {'id': '0', 'arm': 'b', 'propensities': {'a': 0.25, 'b': 0.75}, 'reason': 'thompson'}
@@ -42,7 +38,7 @@ class Decision:
     """Posterior of the (K,) mean rewards at the context; None during warm-up and where a policy has none."""
     arms: tuple[Label, ...] = ()
     """Labels in the order of ``propensities``; of candidates, the positions."""
-    shortlist: NDArray[np.int64] | None = None
+    shortlist: Counts | None = None
     """Positions (S,) that ``posterior`` is of, where there were too many arms to ask about all of them."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,11 +51,13 @@ class Decision:
 class Choices:
     """What a policy's rule answers at q contexts for the K arms there are."""
 
-    index: NDArray[np.int64]
+    index: Counts
     """(q,) position of the chosen arm."""
     propensities: Matrix
     """(q, K)"""
     posterior: AnyPosterior | None = None
     """(q, K), or (q, S) where there is a shortlist"""
-    shortlist: NDArray[np.int64] | None = None
+    shortlist: Counts | None = None
     """(q, S) positions of the arms that the rule chose among; None for all."""
+    explore: float = 0.0
+    """Least share of the decisions in which an eligible arm is drawn uniformly."""

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pfnts.contexts import Schema
 from pfnts.events import Label
 from pfnts.policies.arguments import check_number
-from pfnts.policies.decision import Matrix
-from pfnts.policies.ridge import RidgePolicy
+from pfnts.policies.policy import Policy
+from pfnts.policies.ridge import RidgeModel
+from pfnts.policies.rules import Thompson
 from pfnts.policies.traffic import TRAFFIC, Traffic
-from pfnts.posterior import GaussianPosterior
 
 
-class LinTS(RidgePolicy):
+class LinTS(Policy):
     """Thompson sampling with one ridge regression per arm.
 
     The mean reward of an arm at x is N(x' b, nu^2 x' A^-1 x), A = penalty I + sum x x'.
@@ -31,14 +29,14 @@ class LinTS(RidgePolicy):
         Prior precision of each coefficient.
     intercept
         Whether a constant joins the features. The paper's row has none.
-    traffic, schema
+    traffic, schema, seed
         See `Policy`.
 
     Examples
     --------
     >>> policy = LinTS(arms=["a", "b"], traffic=Traffic(warmup=0))
     >>> outcome = policy.update([1.0], arm="b", reward=9.0)
-    >>> decision = policy.decide([1.0], rng=np.random.default_rng(0))
+    >>> decision = policy.decide([1.0])
     >>> decision.arm, decision.posterior.mean
     ('b', array([0., 6.]))
     """
@@ -54,15 +52,15 @@ class LinTS(RidgePolicy):
         intercept: bool = True,
         traffic: Traffic = TRAFFIC,
         schema: Schema | Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> None:
-        super().__init__(arms, penalty=penalty, intercept=intercept, traffic=traffic, schema=schema)
-        self._nu = check_number("nu", nu)
-
-    def _posterior(self, X: Matrix, arms: Sequence[int]) -> GaussianPosterior:
-        mean, spread = self._predict(X, arms)
-        return GaussianPosterior(
-            mean=mean, variance=self._nu**2 * spread, size=np.maximum(self._held(arms), 1)
+        nu = check_number("nu", nu)
+        super().__init__(
+            arms,
+            model=RidgeModel(penalty=penalty, intercept=intercept, nu=nu),
+            rule=Thompson(),
+            traffic=traffic,
+            schema=schema,
+            settings={"nu": nu, "penalty": float(penalty), "intercept": bool(intercept)},
+            seed=seed,
         )
-
-    def _settings(self) -> dict[str, Any]:
-        return {"nu": self._nu, **super()._settings()}

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pfnts.arms.interactions import products
+from pfnts.arrays import Counts, Mask, Matrix
 from pfnts.contexts import Schema
-from pfnts.events import ActionSet
-from pfnts.policies import rules
+from pfnts.events import ActionSet, History
+from pfnts.layouts.interactions import products
 from pfnts.policies.arguments import Arms, check_number
-from pfnts.policies.base import Policy
-from pfnts.policies.decision import Choices, Mask, Matrix, Vector
-from pfnts.policies.ridge import RidgeModels
+from pfnts.policies.model import Model, Shape
+from pfnts.policies.policy import Policy
+from pfnts.policies.ridge import RidgeRegressions
+from pfnts.policies.rules import UpperBound
 from pfnts.policies.traffic import NO_WARMUP, Traffic
+from pfnts.posterior import GaussianPosterior
 
 
 class LinUCBFeatures(Policy):
@@ -35,8 +36,8 @@ class LinUCBFeatures(Policy):
         Prior precision of each coefficient.
     traffic
         Warm-up, pooled over all arms, and shares of the rounds that are not left to the bounds.
-    schema
-        What the columns of a context are; inferred from the first contexts when not given.
+    schema, seed
+        See `Policy`.
 
     Examples
     --------
@@ -47,8 +48,7 @@ class LinUCBFeatures(Policy):
     """
 
     name = "lin-ucb-features"
-    rule = "greedy"
-    judges_features = True
+    takes_features = True
 
     def __init__(
         self,
@@ -58,36 +58,60 @@ class LinUCBFeatures(Policy):
         penalty: float = 1.0,
         traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> None:
         if arms is not None and not isinstance(arms, Mapping):
             raise ValueError(f"arms must be a mapping of labels to features, or None, got {arms!r}")
-        super().__init__(arms, traffic=traffic, schema=schema)
-        self._alpha = check_number("alpha", alpha)
-        self._penalty = check_number("penalty", penalty, positive=True)
+        alpha, penalty = check_number("alpha", alpha), check_number("penalty", penalty, positive=True)
+        super().__init__(
+            arms,
+            model=FeatureRidge(penalty=penalty),
+            rule=UpperBound(alpha),
+            traffic=traffic,
+            schema=schema,
+            settings={"alpha": alpha, "penalty": penalty},
+            seed=seed,
+        )
 
-    def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
-        columns = (1 + width) * (1 + self._shape[2])
-        self._ridge = RidgeModels(n_arms=1, width=columns, penalty=self._penalty)
 
-    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:  # noqa: ARG002
-        features = self._fold().features[self._learned : self._learned + len(X)]
-        for row, reward in zip(with_products(X, features), rewards, strict=True):
-            self._ridge.observe(row, arm=0, reward=float(reward))
+class FeatureRidge(Model):
+    """A ridge regression on contexts, features of the arm, and their products."""
 
-    def _grow(self, n_arms: int) -> bool:  # noqa: ARG002
-        return True
+    takes_features = True
 
-    def _held(self, arms: Any) -> NDArray[np.int64]:
-        return np.full(len(arms), self._fold().size)
+    def __init__(self, *, penalty: float, shape: Shape | None = None) -> None:
+        self._penalty, self._size = penalty, 0
+        columns = 0 if shape is None else (1 + shape.width) * (1 + shape.features)
+        self._regression = RidgeRegressions(n_arms=1, width=columns, penalty=penalty)
 
-    def _choose(self, X: Matrix, arms: ActionSet, eligible: Mask, uniforms: Matrix) -> Choices:
+    def fresh(self, shape: Shape) -> FeatureRidge:
+        """Return a model without rows."""
+        return FeatureRidge(penalty=self._penalty, shape=shape)
+
+    def observe(self, history: History, start: int, end: int) -> None:
+        """Add rows."""
+        rows = slice(start, end)
+        design = with_products(history.contexts[rows], history.features[rows])
+        for row, reward in zip(design, history.rewards[rows], strict=True):
+            self._regression.observe(row, arm=0, reward=float(reward))
+        self._size = end
+
+    def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> GaussianPosterior:  # noqa: ARG002
+        """Return the posterior (q, K) of the mean rewards, for noise of variance 1."""
         rows = arms.rows(X)
-        mean, spread = self._ridge.predict(with_products(rows[:, : X.shape[1]], rows[:, X.shape[1] :]))
-        bound = (mean + self._alpha * np.sqrt(spread)).reshape(len(arms), len(X)).T
-        return rules.greedy(bound, eligible, uniforms[:, -1])
+        mean, spread = self._regression.predict(with_products(rows[:, : X.shape[1]], rows[:, X.shape[1] :]))
+        shape = len(arms), len(X)
+        return GaussianPosterior(
+            mean=mean.reshape(shape).T, variance=spread.reshape(shape).T, size=max(self._size, 1)
+        )
 
-    def _settings(self) -> dict[str, Any]:
-        return {"alpha": self._alpha, "penalty": self._penalty}
+    def held(self, history: History, arms: ActionSet) -> Counts:
+        """Return all rows, for every arm: warm-up is pooled."""
+        return np.full(len(arms), history.size)
+
+    def make_room(self, n_arms: int) -> bool:  # noqa: ARG002
+        """Whether there is room: always, arms are told apart by their features."""
+        return True
 
 
 def with_products(X: Matrix, features: Matrix) -> Matrix:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pfnts.policies.decision import Matrix
+from pfnts.arrays import Matrix
 
 T = TypeVar("T")
 

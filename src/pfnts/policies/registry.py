@@ -9,21 +9,22 @@ from typing import Any
 
 from pfnts import backbones
 from pfnts.dotted import find, is_dotted
-from pfnts.policies.archive import policy_of
 from pfnts.policies.arguments import Arms
-from pfnts.policies.base import Policy
-from pfnts.policies.options import gathered
+from pfnts.policies.file import policy_of
+from pfnts.policies.policy import Policy
+from pfnts.policies.settings import gathered
 
 # name: (module within pfnts.policies, class)
 _POLICIES: dict[str, tuple[str, str]] = {
     "pfn-ts": ("pfn_ts", "PFNTS"),
+    "pfn-ts-paper": ("pfn_ts", "PaperPFNTS"),
     "lin-ts": ("lin_ts", "LinTS"),
     "lin-ucb": ("lin_ucb", "LinUCB"),
     "lin-ucb-features": ("lin_ucb_features", "LinUCBFeatures"),
-    "neural-ts": ("neural_ts", "NeuralTS"),
-    "bf-ts": ("bf_ts", "BFTS"),
-    "rf-ts": ("forest_ts", "RFTS"),
-    "xgboost-ts": ("forest_ts", "XGBoostTS"),
+    "neural-ts": ("baselines.neural_ts", "NeuralTS"),
+    "bf-ts": ("baselines.bf_ts", "BFTS"),
+    "rf-ts": ("baselines.forest_ts", "RFTS"),
+    "xgboost-ts": ("baselines.forest_ts", "XGBoostTS"),
     "epsilon-greedy": ("epsilon_greedy", "EpsilonGreedy"),
     "ts": ("context_free", "ContextFreeTS"),
     "uniform": ("uniform", "Uniform"),

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from pfnts.arrays import Vector
 from pfnts.events import Label
 from pfnts.events.event import LARGEST_REWARD
-from pfnts.policies.decision import Vector
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Rewards:
                 raise ValueError(f"cost must be given for every arm, 0 where it is free; {arm!r} has none")
         return np.array([self.cost[arm] for arm in arms])
 
-    def to_settings(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Write it as plain JSON values; labels are no keys there."""
         return {
             "range": None if self.range is None else list(self.range),

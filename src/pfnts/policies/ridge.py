@@ -1,26 +1,21 @@
-"""Ridge regression per arm: what LinTS and LinUCB share."""
+"""Ridge regression per arm: the model of LinTS and LinUCB."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
-
 import numpy as np
-from numpy.typing import NDArray
 
-from pfnts.contexts import Schema
-from pfnts.events import Label
+from pfnts.arrays import Mask, Matrix, Vector
+from pfnts.events import ActionSet, History
 from pfnts.policies.arguments import check_number
-from pfnts.policies.base import Policy
-from pfnts.policies.decision import Matrix, Vector
-from pfnts.policies.traffic import Traffic
+from pfnts.policies.model import Model, Shape
+from pfnts.posterior import GaussianPosterior
 
 # A rank-one update loses a little precision each time; one fresh inverse in this many keeps the loss below
 # 1e-10 at hardly any cost.
 _INVERT_EVERY = 256
 
 
-class RidgeModels:
+class RidgeRegressions:
     """One ridge regression per arm, kept up to date by rank-one updates.
 
     Parameters
@@ -34,7 +29,7 @@ class RidgeModels:
 
     Examples
     --------
-    >>> models = RidgeModels(n_arms=2, width=1, penalty=1.0)
+    >>> models = RidgeRegressions(n_arms=2, width=1, penalty=1.0)
     >>> models.observe(np.ones(1), arm=1, reward=4.0)
     >>> mean, spread = models.predict(np.ones((1, 1)))
     >>> mean, spread
@@ -47,10 +42,6 @@ class RidgeModels:
         self._moment = np.zeros((n_arms, width))
         self._coefficients = np.zeros((n_arms, width))
         self._since_inverted = np.zeros(n_arms, dtype=np.int64)
-
-    def sums(self) -> tuple[Matrix, Matrix]:
-        """Copies of the precisions (K, d, d) and moments (K, d)."""
-        return self._precision.copy(), self._moment.copy()
 
     def observe(self, x: Vector, *, arm: int, reward: float) -> None:
         """Add one row ``x`` (d,) of an arm."""
@@ -74,89 +65,54 @@ class RidgeModels:
         spread: Matrix = np.maximum((sides * rows).sum(axis=2).T, 0.0)
         return mean, spread
 
-    def restore(self, precision: Matrix, moment: Matrix) -> None:
-        """Take up sums (K, d, d) and (K, d) that were saved."""
-        if precision.shape != self._precision.shape or moment.shape != self._moment.shape:
-            raise ValueError(
-                f"sums must be {self._precision.shape} and {self._moment.shape}, got {precision.shape}"
-            )
-        if not (np.isfinite(precision).all() and np.isfinite(moment).all()):
-            raise ValueError("sums must be finite")
-        if np.linalg.eigvalsh(precision).min() <= 0:
-            raise ValueError("sums must be those of a ridge regression, its precision is not positive")
-        self._precision, self._moment = precision.copy(), moment.copy()
-        self._inverse = np.linalg.inv(self._precision).astype(np.float64)
-        self._coefficients = (self._inverse @ self._moment[..., None])[..., 0]
 
+class RidgeModel(Model):
+    """A ridge regression per arm; missing values count as zero, so centred columns are the safer choice.
 
-class RidgePolicy(Policy):
-    """A policy on `RidgeModels`; missing values count as zero, so centred columns are the safer choice."""
+    The mean reward of an arm at x is N(x' b, nu^2 x' A^-1 x), A = penalty I + sum x x'.
+
+    Parameters
+    ----------
+    penalty
+        Prior precision of each coefficient.
+    intercept
+        Whether a constant joins the features.
+    nu
+        Standard deviation of a reward.
+    shape
+        Sizes; None for a model that learns nothing.
+    """
 
     def __init__(
-        self,
-        arms: int | Sequence[Label],
-        *,
-        penalty: float,
-        intercept: bool,
-        traffic: Traffic,
-        schema: Schema | Mapping[str, Any] | None,
+        self, *, penalty: float, intercept: bool, nu: float = 1.0, shape: Shape | None = None
     ) -> None:
-        super().__init__(arms, traffic=traffic, schema=schema)
         self._penalty = check_number("penalty", penalty, positive=True)
-        self._intercept = bool(intercept)
-        self._summary: dict[str, Any] | None = None
-        """What a file of version 0.1 kept instead of rows: precision, moment and counts of the first arms."""
+        self._intercept, self._nu = bool(intercept), nu
+        width, n_arms = (0, 0) if shape is None else (shape.width + self._intercept, shape.arms)
+        self._regressions = RidgeRegressions(n_arms=n_arms, width=width, penalty=self._penalty)
+        self._rows = np.zeros(n_arms, dtype=np.int64)
 
-    def _reset(self, width: int, n_arms: int) -> None:
-        self._models = RidgeModels(n_arms=n_arms, width=width + self._intercept, penalty=self._penalty)
-        if self._summary is not None:
-            first = len(self._first_arms)
-            precision, moment = self._models.sums()
-            precision[:first], moment[:first] = self._summary["precision"], self._summary["moment"]
-            self._models.restore(precision, moment)
+    def fresh(self, shape: Shape) -> RidgeModel:
+        """Return a model without rows."""
+        return RidgeModel(penalty=self._penalty, intercept=self._intercept, nu=self._nu, shape=shape)
 
-    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
-        for x, arm, reward in zip(self._design(X), arms, rewards, strict=True):
-            self._models.observe(x, arm=int(arm), reward=float(reward))
+    def observe(self, history: History, start: int, end: int) -> None:
+        """Add rows."""
+        rows = slice(start, end)
+        design = self._design(history.contexts[rows])
+        for x, arm, reward in zip(design, history.arms[rows], history.rewards[rows], strict=True):
+            self._regressions.observe(x, arm=int(arm), reward=float(reward))
+            self._rows[arm] += 1
 
-    def _held(self, arms: Sequence[int]) -> NDArray[np.int64]:
-        held = super()._held(arms)
-        if self._summary is None:
-            return held
-        before = np.zeros(max(max(arms) + 1, len(self._first_arms)), dtype=np.int64)
-        before[: len(self._first_arms)] = self._summary["counts"]
-        return held + before[list(arms)]
-
-    def _predict(self, X: Matrix, arms: Sequence[int]) -> tuple[Matrix, Matrix]:
-        """Fitted mean and squared spread of arms at ``X`` (q, P), both (q, K)."""
-        mean, spread = self._models.predict(self._design(X))
-        return mean[:, list(arms)], spread[:, list(arms)]
-
-    def _settings(self) -> dict[str, Any]:
-        return {"penalty": self._penalty, "intercept": self._intercept, "summary": self._summary}
-
-    @classmethod
-    def _from_settings(cls, arms: Any, schema: Schema | None, settings: dict[str, Any]) -> Self:
-        summary = settings.pop("summary", None)
-        policy = cls(arms, schema=schema, **settings)
-        if summary is not None:
-            sums = {name: np.asarray(summary[name], dtype=np.float64) for name in ("precision", "moment")}
-            counts = np.asarray(summary["counts"], dtype=np.int64)
-            width = sums["moment"].shape[-1]
-            if sums["precision"].shape != (len(arms), width, width) or sums["moment"].shape != (
-                len(arms),
-                width,
-            ):
-                raise TypeError("its sums do not fit together")
-            if counts.shape != (len(arms),) or (counts < 0).any():
-                raise TypeError("its counts are not those of the arms")
-            policy._summary = {
-                **{name: values.tolist() for name, values in sums.items()},
-                "counts": counts.tolist(),
-            }
-            if schema is not None:
-                policy._model(schema.width)
-        return policy
+    def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> GaussianPosterior:  # noqa: ARG002
+        """Return the posterior (q, K) of the mean rewards."""
+        mean, spread = self._regressions.predict(self._design(X))
+        numbers = list(arms)
+        return GaussianPosterior(
+            mean=mean[:, numbers],
+            variance=self._nu**2 * spread[:, numbers],
+            size=np.maximum(self._rows[numbers], 1),
+        )
 
     def _design(self, X: Matrix) -> Matrix:
         rows = np.ones((len(X), X.shape[1] + self._intercept))

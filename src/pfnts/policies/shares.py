@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pfnts.arrays import Counts, Mask, Matrix, Vector
 from pfnts.events import Label
-from pfnts.policies.decision import Choices, Mask, Matrix, Reason, Vector
+from pfnts.policies.decision import Choices, Reason
 from pfnts.policies.rules import evenly
 from pfnts.policies.traffic import Traffic
 
@@ -18,17 +18,17 @@ UNIFORMS = 3
 
 
 def settle(
-    choices: Choices,
+    choose: Callable[[], Choices],
     eligible: Mask,
     uniforms: Matrix,
     *,
     reason: Reason,
     cold: Mask,
-    ahead: NDArray[np.int64],
+    ahead: Counts,
     traffic: Traffic,
     arms: Sequence[Label | None],
 ) -> tuple[Choices, list[Reason]]:
-    """Put warm-up draws and random ones in the place of the rule's choices where they are due.
+    """Draw arms in warm-up, let the rule choose otherwise, and draw random arms in their share.
 
     Cold arms are drawn uniformly at random before the rule applies. One that is ``traffic.warmup``
     decisions ahead of its rewards waits for them. If all cold arms wait and there is no warm one, any arm is
@@ -36,8 +36,8 @@ def settle(
 
     Parameters
     ----------
-    choices
-        What the rule would do among the warm arms; anything where there are none.
+    choose
+        Returns the rule's choices among the warm arms; called only if the rule decides somewhere.
     eligible
         Arms that may be chosen, (q, K).
     uniforms
@@ -55,12 +55,14 @@ def settle(
 
     Returns
     -------
-    The choices with exact propensities, and how each came about.
+    The choices with exact propensities, and their reasons.
     """
     if not cold.any():
+        choices = choose()
         reasons: list[Reason] = [reason] * len(eligible)
         return share_out(choices, reasons, eligible, uniforms, traffic=traffic, arms=arms)
-    index, shares = choices.index.copy(), choices.propensities.copy()
+    chosen: Choices | None = None
+    index, shares = np.zeros(len(eligible), dtype=np.int64), np.zeros(eligible.shape)
     reasons = [reason] * len(index)
     ahead = ahead.copy()
     for i, allowed in enumerate(eligible):
@@ -68,23 +70,18 @@ def settle(
         if not candidates.any() and not (allowed & ~cold).any():
             candidates = allowed
         if candidates.any():
-            index[i], shares[i], reasons[i] = (
-                evenly(candidates, uniforms[i, 2]),
-                candidates / candidates.sum(),
-                "warmup",
-            )
+            reasons[i] = "warmup"
+            row = Choices(np.array([evenly(candidates, uniforms[i, 2])]), candidates[None] / candidates.sum())
+        else:
+            chosen = choose() if chosen is None else chosen
+            row = replace(chosen, index=chosen.index[[i]], propensities=chosen.propensities[[i]])
         one = slice(i, i + 1)
         row, reasons[one] = share_out(
-            Choices(index[one], shares[one]),
-            reasons[one],
-            eligible[one],
-            uniforms[one],
-            traffic=traffic,
-            arms=arms,
+            row, reasons[one], eligible[one], uniforms[one], traffic=traffic, arms=arms
         )
         index[i], shares[i] = row.index[0], row.propensities[0]
         ahead[index[i]] += 1
-    return replace(choices, index=index, propensities=shares), reasons
+    return replace(chosen or Choices(index, shares), index=index, propensities=shares), reasons
 
 
 def share_out(
@@ -113,9 +110,10 @@ def share_out(
     arms
         Labels of the arms, (K,); None for a candidate.
     """
-    if not traffic.divided:
+    explore = max(traffic.explore, choices.explore)
+    if not (traffic.divided or explore):
         return choices, reasons
-    explore, limits = traffic.explore, traffic.limits(arms)
+    limits = traffic.limits(arms)
     held = np.where(eligible, traffic.holdouts(arms), 0.0)
     total = held.sum(axis=1)
     index, shares, reasons = choices.index.copy(), choices.propensities, list(reasons)
@@ -175,9 +173,7 @@ def _proportions(weights: Matrix, among: Mask) -> Matrix:
     return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), 1.0))
 
 
-def moved(
-    index: NDArray[np.int64], shares: Matrix, wanted: Matrix, uniforms: Vector
-) -> tuple[Mask, NDArray[np.int64]]:
+def moved(index: Counts, shares: Matrix, wanted: Matrix, uniforms: Vector) -> tuple[Mask, Counts]:
     """Move draws (q,) from ``shares`` (q, K) so that they are draws from ``wanted`` (q, K).
 
     An arm that shall lose gives up as large a part of its draws, to the arms that shall gain.

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pfnts import policies
-from pfnts.arms import Features
 from pfnts.contexts import Schema
 from pfnts.events import ArmAdded, ArmRemoved, Event, Observed, Rewarded, from_dict
+from pfnts.layouts import Features
 from pfnts.policies import Policy
 from pfnts.service.schemas import Experiment
 from pfnts.service.series import Cell, Series

@@ -62,11 +62,11 @@ HERE = pathlib.Path({folder!r})
 class Mortal(Uniform):
     name = "mortal"
 
-    def _choose(self, *arguments):
+    def play(self, *arguments, **options):
         if not (HERE / "go").exists():
             (HERE / "pid").write_text(str(os.getpid()))
             time.sleep(60)
-        return super()._choose(*arguments)
+        return super().play(*arguments, **options)
 """
 
 

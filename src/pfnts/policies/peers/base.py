@@ -1,73 +1,62 @@
-"""What the policies of other libraries share."""
+"""What the models of other libraries share."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pfnts.contexts import Schema
-from pfnts.events import Label
-from pfnts.policies.base import Policy
-from pfnts.policies.decision import Matrix, Vector
-from pfnts.policies.traffic import NO_WARMUP, Traffic
+from pfnts.arrays import Matrix
+from pfnts.events import History
+from pfnts.policies.model import Model
 
 
-class PeerPolicy(Policy):
-    """A model of another library behind our interface.
+class PeerModel(Model):
+    """A model of another library: it learns one row at a time, and predicts for every arm.
 
-    The library learns, one row at a time, and says what it thinks of every arm; the arm is drawn here, by the
-    library's rule and with our random numbers, so that decisions can be repeated and propensities are exact.
+    The arm is drawn by our rule with our random numbers, so that decisions can be repeated and propensities
+    are exact. A subclass implements `fresh`, `add` and `predict`.
 
     Parameters
     ----------
-    arms
-        Number of arms, or their labels.
+    module
+        The library.
     intercept
         Whether a constant joins the features, for libraries that add none themselves.
-    traffic, schema
-        See `Policy`.
     """
 
-    library: ClassVar[str]
-    """Module that is imported."""
-
-    def __init__(
-        self,
-        arms: int | Sequence[Label],
-        *,
-        intercept: bool = False,
-        traffic: Traffic = NO_WARMUP,
-        schema: Schema | Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(arms, traffic=traffic, schema=schema)
-        self._intercept = bool(intercept)
-        self._module = imported(self.library, policy=self.name)
+    def __init__(self, module: Any, *, intercept: bool = False) -> None:
+        self._module, self._intercept = module, bool(intercept)
 
     @abstractmethod
-    def _learn(self, row: Matrix, arm: int, reward: float) -> None:
-        """Take one row (1, d) into the library's model."""
+    def add(self, row: Matrix, arm: int, reward: float) -> None:
+        """Add one row (1, d)."""
 
-    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
-        design = self._design(X)
-        for i, (arm, reward) in enumerate(zip(arms.tolist(), rewards.tolist(), strict=True)):
-            self._learn(design[i : i + 1], arm, reward)
+    def observe(self, history: History, start: int, end: int) -> None:
+        """Add rows, one after the other."""
+        design = self._design(history.contexts[start:end])
+        rows = zip(history.arms[start:end].tolist(), history.rewards[start:end].tolist(), strict=True)
+        for i, (arm, reward) in enumerate(rows):
+            self.add(design[i : i + 1], arm, reward)
 
     def _design(self, X: Matrix) -> Matrix:
-        """Rows (q, d) as the library gets them: it knows no missing values, so these count as zero."""
+        """Return rows (q, d) for the library: it knows no missing values, so these count as zero."""
         rows = np.where(np.isnan(X), 0.0, X)
         return np.concatenate([rows, np.ones((len(X), 1))], axis=1) if self._intercept else rows
 
-    def _settings(self) -> dict[str, Any]:
-        return {"intercept": self._intercept}
+    def __deepcopy__(self, memo: dict[int, Any]) -> PeerModel:
+        memo[id(self._module)] = self._module
+        other = object.__new__(type(self))
+        memo[id(self)] = other
+        other.__dict__.update({name: deepcopy(value, memo) for name, value in self.__dict__.items()})
+        return other
 
 
 def imported(module: str, *, policy: str) -> Any:
-    """Import a module of another library, or say which extra is missing."""
+    """Import a module of another library, or raise an error that names the extra."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 import scipy
 
+from pfnts.arrays import Mask, Matrix
 from pfnts.contexts import Schema
-from pfnts.events import Label
-from pfnts.policies.decision import Matrix
-from pfnts.policies.peers.base import PeerPolicy
+from pfnts.events import ActionSet, Label
+from pfnts.policies.model import Shape
+from pfnts.policies.peers.base import PeerModel, imported
+from pfnts.policies.policy import Policy
+from pfnts.policies.rules import Thompson
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 from pfnts.posterior import RewardDistribution
 
 _LEVELS = (np.arange(500) + 0.5) / 500
 
 
-class BayesianBanditsTS(PeerPolicy):
+class BayesianBanditsTS(Policy):
     """Thompson sampling with a `NormalInverseGammaRegressor` of bayesianbandits for each arm.
 
     Its posterior of a mean reward is a Student distribution. A draw is one of 500 equally likely quantiles,
@@ -32,8 +35,10 @@ class BayesianBanditsTS(PeerPolicy):
         Prior precision of each coefficient, in units of the noise.
     a, b
         Shape and scale of the noise's inverse gamma prior.
-    intercept, traffic, schema
-        See `PeerPolicy`.
+    intercept
+        Whether a constant joins the features.
+    traffic, schema, seed
+        See `Policy`.
 
     Examples
     --------
@@ -44,7 +49,6 @@ class BayesianBanditsTS(PeerPolicy):
     """
 
     name = "bayesianbandits-ts"
-    library = "bayesianbandits"
 
     def __init__(
         self,
@@ -56,25 +60,50 @@ class BayesianBanditsTS(PeerPolicy):
         intercept: bool = False,
         traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> None:
         if not min(lam, a, b) > 0:
             raise ValueError(f"lam, a and b must be positive, got {lam}, {a} and {b}")
-        super().__init__(arms, intercept=intercept, traffic=traffic, schema=schema)
-        self._prior = {"lam": float(lam), "a": float(a), "b": float(b)}
+        prior = {"lam": float(lam), "a": float(a), "b": float(b)}
+        module = imported("bayesianbandits", policy=self.name)
+        super().__init__(
+            arms,
+            model=NormalInverseGamma(module, prior, intercept=intercept),
+            rule=Thompson(),
+            traffic=traffic,
+            schema=schema,
+            settings={**prior, "intercept": bool(intercept)},
+            seed=seed,
+        )
 
-    def _reset(self, width: int, n_arms: int) -> None:
-        self._regressors: list[Any] = []
+
+class NormalInverseGamma(PeerModel):
+    """A `NormalInverseGammaRegressor` for each arm."""
+
+    def __init__(
+        self, module: Any, prior: dict[str, float], *, intercept: bool, shape: Shape | None = None
+    ) -> None:
+        super().__init__(module, intercept=intercept)
+        self._prior = prior
+        n_arms = 0 if shape is None else shape.arms
+        self._regressors = [module.NormalInverseGammaRegressor(**prior) for _ in range(n_arms)]
         self._rows = np.zeros(n_arms, dtype=np.int64)
-        for _ in range(n_arms):
-            self._regressors.append(self._module.NormalInverseGammaRegressor(**self._prior))
+        for regressor in self._regressors:
             # Asked once, it has its prior; it never draws itself.
-            self._regressors[-1].predict(np.zeros((1, width + self._intercept)))
+            assert shape is not None
+            regressor.predict(np.zeros((1, shape.width + self._intercept)))
 
-    def _learn(self, row: Matrix, arm: int, reward: float) -> None:
+    def fresh(self, shape: Shape) -> NormalInverseGamma:
+        """Return a model without rows."""
+        return NormalInverseGamma(self._module, self._prior, intercept=self._intercept, shape=shape)
+
+    def add(self, row: Matrix, arm: int, reward: float) -> None:
+        """Add one row (1, d)."""
         self._regressors[arm].partial_fit(row, np.array([reward]))
         self._rows[arm] += 1
 
-    def _posterior(self, X: Matrix, arms: Sequence[int]) -> RewardDistribution:
+    def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> RewardDistribution:  # noqa: ARG002
+        """Return the posterior of the mean rewards, points (500, q, K)."""
         rows, points = self._design(X), []
         for regressor in (self._regressors[arm] for arm in arms):
             # Of the precision it keeps the upper half.
@@ -83,8 +112,4 @@ class BayesianBanditsTS(PeerPolicy):
             scale = np.sqrt(regressor.b_ / regressor.a_ * np.maximum(spread, 1e-12))
             student = scipy.special.stdtrit(2 * regressor.a_, _LEVELS)
             points.append(rows @ regressor.coef_ + student[:, None] * scale)
-        sizes = np.maximum(self._rows[list(arms)], 1)
-        return RewardDistribution(np.stack(points, axis=2), sizes)
-
-    def _settings(self) -> dict[str, Any]:
-        return {**self._prior, **super()._settings()}
+        return RewardDistribution(np.stack(points, axis=2), np.maximum(self._rows[list(arms)], 1))

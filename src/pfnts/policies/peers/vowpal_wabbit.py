@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pfnts.arrays import Mask, Matrix, Vector
 from pfnts.contexts import Schema
-from pfnts.events import Decided, Label, Observed, Rewarded
-from pfnts.policies.base import Policy
-from pfnts.policies.decision import Choices, Mask, Matrix, Vector
+from pfnts.events import ActionSet, History, Label
+from pfnts.policies.model import Model, Shape, Values
 from pfnts.policies.peers.base import imported
+from pfnts.policies.policy import Policy
+from pfnts.policies.rules import AsPredicted
 from pfnts.policies.traffic import NO_WARMUP, Traffic
 
 _OPTIONS = (
@@ -38,19 +39,18 @@ class VowpalWabbit(Policy):
     arguments
         Options in its own words, behind ``--cb_explore_adf -q ca``, where ``c`` are the features of a context
         and ``a`` is the arm: ``--squarecb``, ``--bag 5``, ``--cubic cca`` for products of two features.
-    traffic, schema
+    traffic, schema, seed
         See `Policy`.
 
     Examples
     --------
     >>> policy = VowpalWabbit(arms=["a", "b"], arguments="--epsilon 0.2")
     >>> outcomes = policy.update([[1.0]] * 5, arm=["a", "b", "b", "b", "a"], reward=[0, 9, 9, 9, 0])
-    >>> policy.decide([1.0], rng=np.random.default_rng(0)).propensities.round(6)
+    >>> policy.decide([1.0]).propensities.round(6)
     array([0.1, 0.9])
     """
 
     name = "vw"
-    rule = "explore"
 
     def __init__(
         self,
@@ -59,64 +59,63 @@ class VowpalWabbit(Policy):
         arguments: str = "",
         traffic: Traffic = NO_WARMUP,
         schema: Schema | Mapping[str, Any] | None = None,
+        seed: int | None = None,
     ) -> None:
-        super().__init__(arms, traffic=traffic, schema=schema)
-        strange = [word for word in str(arguments).split() if word.startswith("-") and word not in _OPTIONS]
+        arguments = str(arguments)
+        strange = [word for word in arguments.split() if word.startswith("-") and word not in _OPTIONS]
         if strange:
             raise ValueError(f"arguments must be among {' '.join(_OPTIONS)}, got {strange[0]!r}")
-        self._arguments = str(arguments)
-        self._module = imported("vowpalwabbit", policy=self.name)
-        self._workspace()  # a mistake in the arguments shows here
+        model = VowpalWabbitModel(imported("vowpalwabbit", policy=self.name), arguments)
+        model.fresh(Shape(1, 2, 2))  # a mistake in the arguments shows here
+        super().__init__(
+            arms,
+            model=model,
+            rule=AsPredicted(),
+            traffic=traffic,
+            schema=schema,
+            settings={"arguments": arguments},
+            seed=seed,
+        )
 
-    def _reset(self, width: int, n_arms: int) -> None:  # noqa: ARG002
-        self._vw = self._workspace()
-        self._read = 0
-        self._likely: dict[str, float] = {}
 
-    def _grow(self, n_arms: int) -> bool:  # noqa: ARG002
-        return True  # an arm is a feature like any other
+class VowpalWabbitModel(Model):
+    """A workspace of Vowpal Wabbit."""
 
-    def _observe(self, X: Matrix, arms: NDArray[np.int64], rewards: Vector) -> None:
-        live = self._fold().live
-        for x, arm, reward, share in zip(X, arms.tolist(), rewards.tolist(), self._shares(), strict=True):
-            others = live if arm in live else (*live, arm)
-            # It minimises costs.
-            self._vw.learn(_example(x, others, label=(arm, f"0:{-reward!r}:{share!r} ")))
+    def __init__(self, module: Any, arguments: str, *, workspace: Any = None) -> None:
+        self._module, self._arguments, self._workspace = module, arguments, workspace
 
-    def _shares(self) -> list[float]:
-        """How likely the arm of each new row was when it was chosen."""
-        shares = []
-        for event in self._events[self._read :]:
-            match event:
-                case Decided():
-                    self._likely[event.id] = event.propensities[event.arm]
-                case Rewarded():
-                    shares.append(self._likely.pop(event.id))
-                case Observed():
-                    shares.append(1.0)
-        self._read = len(self._events)
-        return shares
-
-    def _choose(self, X: Matrix, arms: Sequence[int], eligible: Mask, uniforms: Matrix) -> Choices:
-        shares = np.zeros(eligible.shape)
-        for i, (x, mask) in enumerate(zip(X, eligible, strict=True)):
-            shares[i, mask] = self._vw.predict(_example(x, np.array(arms)[mask].tolist()))
-        shares /= shares.sum(axis=1, keepdims=True)
-        below = shares.cumsum(axis=1) <= uniforms[:, :1]
-        # Rounding may leave the sum a little below a number drawn: the last arm that may be taken, then.
-        last = eligible.shape[1] - 1 - (shares[:, ::-1] > 0).argmax(axis=1)
-        return Choices(np.minimum(below.sum(axis=1), last), shares)
-
-    def _settings(self) -> dict[str, Any]:
-        return {"arguments": self._arguments}
-
-    def _workspace(self) -> Any:
+    def fresh(self, shape: Shape) -> VowpalWabbitModel:  # noqa: ARG002
+        """Return a model without rows."""
         try:
-            return self._module.Workspace(f"--quiet --cb_explore_adf -q ca {self._arguments}")
+            made = self._module.Workspace(f"--quiet --cb_explore_adf -q ca {self._arguments}")
         except RuntimeError as error:
             raise ValueError(
                 f"arguments must be options of Vowpal Wabbit, got {self._arguments!r}: {error}"
             ) from error
+        return VowpalWabbitModel(self._module, self._arguments, workspace=made)
+
+    def observe(self, history: History, start: int, end: int) -> None:
+        """Learn rows, each with the propensity of its arm."""
+        live, new = history.live, slice(start, end)
+        rows = zip(
+            history.arms[new].tolist(), history.rewards[new].tolist(), history.shares[new], strict=True
+        )
+        for x, (arm, reward, share) in zip(history.contexts[new], rows, strict=True):
+            others = live if arm in live else (*live, arm)
+            # It minimises costs.
+            self._workspace.learn(_example(x, others, label=(arm, f"0:{-reward!r}:{share!r} ")))
+
+    def predict(self, X: Matrix, arms: ActionSet, eligible: Mask | None) -> Values:
+        """Return the probability of each eligible arm, (q, K)."""
+        masks = np.ones((len(X), len(arms)), dtype=np.bool_) if eligible is None else eligible
+        shares = np.zeros(masks.shape)
+        for i, (x, mask) in enumerate(zip(X, masks, strict=True)):
+            shares[i, mask] = self._workspace.predict(_example(x, np.array(arms.numbers)[mask].tolist()))
+        return Values(shares, np.ones(len(arms)))
+
+    def make_room(self, n_arms: int) -> bool:  # noqa: ARG002
+        """Whether there is room: always, an arm is a feature like any other."""
+        return True
 
 
 def _example(x: Vector, arms: Sequence[int], *, label: tuple[int | None, str] = (None, "")) -> list[str]:

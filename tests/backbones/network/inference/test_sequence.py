@@ -159,7 +159,7 @@ def test_no_other_frame_is_computed_for_predictions_from_all_rows(
         append([Append(sequence, X[i : i + 100], y[i : i + 100])])
     assert rows_entered == []
     sequence.means(Q, [600])
-    assert sum(rows_entered) <= 600 * (1 + 1 / 16)  # with a share of the next frame
+    assert sum(rows_entered) <= 600 * (1 + 1 / 8)  # with a share of the next frame
 
 
 @pytest.mark.parametrize(("gap", "begin", "end"), [(1, 480, 660), (7, 100, 1400)])

@@ -49,9 +49,10 @@ def predict(questions: Sequence[Question]) -> list[Prediction]:
         Job(sequence, basis, max(max(q.sizes) for _, q in each), tuple(q for _, q in each))
         for (sequence, basis), each in wanted.items()
     ]
-    # A prediction from the current frame also extends the state of the next frame.
-    present = [sequence for sequence, basis in wanted if basis == basis_of(sequence.size)]
-    results = run_jobs([*jobs, *(Job(s, *due) for s in present if (due := s.due()) is not None)])
+    # Where rows are appended to the current frame, the state of the next is extended as well.
+    current = [job for job in jobs if job.basis == basis_of(job.sequence.size)]
+    growing = [job.sequence for job in current if job.sequence.held(job.basis) < job.size]
+    results = run_jobs([*jobs, *(Job(s, *due) for s in growing if (due := s.due()) is not None)])
     for job, each in zip(jobs, wanted.values(), strict=True):
         for (one, queries), output in zip(each, results[job].answers, strict=True):
             one.answers.update({size: (output, row) for row, size in enumerate(queries.sizes)})

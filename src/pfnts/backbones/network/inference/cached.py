@@ -93,7 +93,8 @@ class WithCaches:
 def _extended(cache: Cache, block: int, key: Tensor, value: Tensor, most: int | None) -> tuple[Rows, Rows]:
     """Append keys and values (H, m, w) to those of a block, up to ``most`` in all."""
     if not cache:
-        return Rows.of(key[:, :most]), Rows.of(value[:, :most])
+        # Views of other tensors would be slow to read: products of oneDNN take a hundred times as long.
+        return Rows.of(key[:, :most].contiguous()), Rows.of(value[:, :most].contiguous())
     keys, values = cache[block]
     room = key.shape[1] if most is None else max(0, most - keys.length)
     return keys.append(key[:, :room]), values.append(value[:, :room])

@@ -98,6 +98,10 @@ class EmbeddedSequence(PredictiveSequence):
         memo[id(self)] = other = copy.copy(self)
         return other
 
+    def held(self, basis: int) -> int:
+        """Return the number of rows that the state in a frame holds."""
+        return self._states[basis][0].size if basis in self._states else 0
+
     def state(self, basis: int) -> State:
         """Return the state in the frame of the first ``basis`` rows, as far as it has come."""
         if basis in self._states:
@@ -118,5 +122,6 @@ class EmbeddedSequence(PredictiveSequence):
         n, basis = self.size, basis_of(self.size)
         if not (SMALLEST_BASIS <= basis < LARGEST_BASIS and n > 2 * basis):
             return None
-        held = self._states[2 * basis][0].size if 2 * basis in self._states else 0
-        return 2 * basis, min(n, 5 * (n - 2 * basis), held + n // 16)  # all at 2.5 times the basis
+        return 2 * basis, min(
+            n, 5 * (n - 2 * basis), self.held(2 * basis) + n // 8
+        )  # all at 2.5 times the basis
