@@ -104,7 +104,9 @@ def main() -> None:
         f"rate of a step at {tuple(minibatch.X.shape)}, ms: { ({k: round(v, 1) for k, v in spent.items()}) }"
     )
     for name, learner in learners.items():
-        torch.save({k: v.half().cpu() for k, v in learner.average.state_dict().items()}, options.out / f"{name}.pt")
+        torch.save(
+            {k: v.half().cpu() for k, v in learner.average.state_dict().items()}, options.out / f"{name}.pt"
+        )
 
 
 def variant(text: str, base: Recipe) -> tuple[str, Recipe]:
