@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -20,6 +21,11 @@ from pfnts.backbones.network.inference.step import CELLS_AT_ONCE, Output, Result
 from pfnts.backbones.network.network import CausalPFN
 
 
+FEW = 128
+"""Tokens that one thread computes: the operations are short, and where other processes use the cores, threads
+that wait for one another at the end of each take a hundred times longer."""
+
+
 def run(network: CausalPFN, steps: Sequence[Step]) -> list[Result]:
     """Take steps of any number of histories, in as few forward passes as memory allows.
 
@@ -29,7 +35,7 @@ def run(network: CausalPFN, steps: Sequence[Step]) -> list[Result]:
     waiting = [parts_of(step, kind) for step in steps]
     results: list[list[Result]] = [[] for _ in steps]
     states = [step.state for step in steps]
-    with torch.inference_mode():
+    with torch.inference_mode(), threads_for(sum(step.tokens for step in steps)):
         while left := [i for i, parts in enumerate(waiting) if parts]:
             columns = states[left[0]].frame.columns
             room, chosen = CELLS_AT_ONCE[kind] // columns, list[int]()
@@ -43,6 +49,20 @@ def run(network: CausalPFN, steps: Sequence[Step]) -> list[Result]:
                 results[i].append(result)
                 states[i] = result.state
     return [whole(step, parts) for step, parts in zip(steps, results, strict=True)]
+
+
+@contextmanager
+def threads_for(tokens: int) -> Iterator[None]:
+    """Compute few tokens by one thread of PyTorch, others by as many as are set."""
+    threads = torch.get_num_threads()
+    if threads == 1 or tokens > FEW:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def forward(network: CausalPFN, steps: Sequence[Step]) -> list[Result]:
