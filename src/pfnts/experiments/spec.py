@@ -220,8 +220,8 @@ def settings_of(maker: Callable[..., object], given: Mapping[str, object]) -> di
     with suppress(ValueError, KeyError, TypeError):
         filled["estimator"] = posterior.described(posterior.load(filled["estimator"]))
     with suppress(ValueError, KeyError):
-        # Arms of a scenario have no features: then nothing said is the adaptive choice.
-        filled["encoding"] = layouts.described(layouts.selector(filled["encoding"] or "adaptive"))
+        # Arms of a scenario have no features: then the default is the average.
+        filled["encoding"] = layouts.described(layouts.selector(filled["encoding"] or "averaged"))
     return {name: _plain(value) for name, value in filled.items()}
 
 

@@ -24,6 +24,10 @@ from pfnts.policies.settings import check_kind
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import Estimator
 
+FEW = 6.0
+"""Rows up to which an arm is drawn at its whole standard deviation; after n rows at `FEW` / n of it, until that
+is ``exploration``. An arm is not given up after five pulls by a model that has seen twenty rows."""
+
 
 class PFNTS(Policy):
     """Thompson sampling whose posterior is read off what a prediction model says about the history.
@@ -34,8 +38,9 @@ class PFNTS(Policy):
         Number of arms, their labels, or a mapping of labels to features; None where every decision brings its
         own candidates.
     encoding
-        "adaptive", "averaged", "disjoint", "joint", "block", "threshold", "features"; a layout or a layout
-        selector. The default is "features" where arms have features, otherwise "adaptive".
+        "averaged" (layouts weighted by the evidence of their forecasts), "adaptive" (the paper's choice at
+        switch times), "disjoint", "joint", "block", "threshold", "features"; a layout or a layout selector.
+        The default is "features" where arms have features, otherwise "averaged".
     backbone
         Name or object of the prediction model.
     estimator
@@ -88,7 +93,7 @@ class PFNTS(Policy):
         check_kind("rewards", rewards, Rewards)
         traffic = traffic.with_warmup(least=FIRST_POSTERIOR, why="the rewards a posterior needs")
         by_features = arms is None or isinstance(arms, Mapping)
-        selector = layouts.selector(encoding or ("features" if by_features else "adaptive"))
+        selector = layouts.selector(encoding or ("features" if by_features else "averaged"))
         network = backbones.load(backbone)
         self._estimator = chosen_estimator(estimator, network)
         self._exploration = chosen_exploration(exploration, self._estimator, network)
@@ -109,7 +114,11 @@ class PFNTS(Policy):
         super().__init__(
             arms,
             model=model,
-            rule=Thompson(self._exploration, mixture=selector.averages),
+            rule=Thompson(
+                self._exploration,
+                mixture=selector.averages,
+                few=FEW if self._estimator.needs_mean_sd else 0.0,
+            ),
             traffic=traffic,
             rewards=rewards,
             schema=schema,

@@ -34,12 +34,14 @@ class Rule(Protocol):
 class Thompson:
     """Draw each arm's mean reward from the posterior and take the largest.
 
-    ``exploration`` is a factor on the posterior's standard deviations; 0 takes the largest mean. ``mixture``
-    is whether the posterior may be a mixture, of which a component is drawn first.
+    ``exploration`` is a factor on the posterior's standard deviations; 0 takes the largest mean. An arm with n
+    rows has a factor of at least ``few`` / n, up to 1. ``mixture`` is whether the posterior may be a mixture,
+    of which a component is drawn first.
     """
 
     exploration: float = 1.0
     mixture: bool = False
+    few: float = 0.0
 
     @property
     def reason(self) -> Reason:
@@ -50,17 +52,24 @@ class Thompson:
         """One for each arm, one for ties, and one for the component of a mixture."""
         return n_arms + 1 + self.mixture
 
+    def factor(self, size: Counts) -> Matrix | float:
+        """Return the factor on the standard deviations of arms with so many rows (q, K)."""
+        if not self.few or not self.exploration:
+            return self.exploration
+        return np.maximum(self.exploration, np.minimum(1.0, self.few / size))
+
     def __call__(self, answer: Answer, eligible: Mask, uniforms: Matrix, costs: Vector | None) -> Choices:
         """Draw."""
         assert not isinstance(answer, Values), "Thompson sampling needs a posterior"
         if not isinstance(answer, Shortlisted):
-            return thompson(answer, eligible, uniforms, exploration=self.exploration, costs=costs)
+            factor = self.factor(answer.size)
+            return thompson(answer, eligible, uniforms, exploration=factor, costs=costs)
         positions = answer.positions
         few = thompson(
             answer.posterior,
             np.take_along_axis(eligible, positions, axis=1),
             np.concatenate([uniforms[:, : positions.shape[1]], uniforms[:, -1:]], axis=1),
-            exploration=self.exploration,
+            exploration=self.factor(answer.posterior.size),
             costs=None if costs is None else costs[positions],
         )
         shares = np.zeros(eligible.shape)
@@ -147,7 +156,7 @@ def thompson(
     eligible: Mask,
     uniforms: Matrix,
     *,
-    exploration: float = 1.0,
+    exploration: Matrix | float = 1.0,
     costs: Vector | None = None,
 ) -> Choices:
     """Draw mean rewards (q, K) and take the largest of each row.
@@ -162,11 +171,11 @@ def thompson(
         (q, n) numbers: as many as a draw of the posterior needs (one for each entry, one more for a mixture),
         and the last of each row to break ties.
     exploration
-        Factor on the standard deviations of the draw; 0 takes the largest mean.
+        Factor on the standard deviations of the draw, a number or (q, K); 0 takes the largest mean.
     costs
         Deducted from the mean reward of each arm, (K,) or (q, K).
     """
-    scaled = posterior if exploration == 1.0 else posterior.scaled(exploration)
+    scaled = posterior if np.all(np.equal(exploration, 1.0)) else posterior.scaled(exploration)
     scaled = scaled if costs is None else scaled.shifted(costs)
     index = largest(scaled.draw(uniforms), eligible, uniforms[:, -1])
     return Choices(index, scaled.best_arm_probabilities(eligible), posterior)

@@ -112,15 +112,22 @@ class NetworkPosterior:
         """Ask for the mean after all n rows."""
         return Asks((n,))
 
-    def posterior(self, answer: Answer, *, size: int, own: int, reward_variance: float) -> GaussianPosterior:
-        """Return the posterior at the queries, arrays (q,)."""
+    def posterior(
+        self,
+        answer: Answer,
+        *,
+        size: int,  # noqa: ARG002
+        own: int,
+        reward_variance: float,
+    ) -> GaussianPosterior:
+        """Return the posterior at the queries, arrays (q,), of the arm's own number of rows."""
         if answer.mean_sd is None:
             raise ValueError(
                 'estimator "network" must have a backbone that knows the standard deviation of the mean; '
                 'this one does not, choose estimator="shrunk" or "subclt"'
             )
         variance = np.maximum(answer.mean_sd**2, least_variance(own, reward_variance))
-        return GaussianPosterior(mean=answer.means[-1], variance=variance, size=size)
+        return GaussianPosterior(mean=answer.means[-1], variance=variance, size=max(own, 1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,6 @@ from pfnts.backbones.network.inference.state import Cache, State, features_at
 from pfnts.backbones.network.inference.step import CELLS_AT_ONCE, Output, Result, Step, parts_of, whole
 from pfnts.backbones.network.network import CausalPFN
 
-
 FEW = 128
 """Tokens that one thread computes: the operations are short, and where other processes use the cores, threads
 that wait for one another at the end of each take a hundred times longer."""
