@@ -70,7 +70,8 @@ def by_features(name: str = "pfn-ts", **options: Any) -> Callable[[Any], Policy]
 
 CASES = [
     Case("uniform", lambda arms: make("uniform", arms=arms), learns=False),
-    Case("pfn-ts adaptive", linear(), seeds=8),
+    Case("pfn-ts averaged", linear(), seeds=8),
+    Case("pfn-ts adaptive", linear(encoding="adaptive"), seeds=8),
     Case("pfn-ts disjoint", linear(encoding="disjoint"), seeds=5),
     Case("pfn-ts joint", linear(encoding="joint", estimator="subclt"), seeds=5),
     Case("pfn-ts shrunk", linear(estimator="shrunk"), seeds=5),

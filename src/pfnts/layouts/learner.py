@@ -24,7 +24,7 @@ _LOGGER = logging.getLogger("pfnts")
 _EARLY = (1, 2, 4)
 """Where arms share a sequence it is refreshed also when an arm's own rows reach so many times ``warmup``;
 where an arm has its own, when it has ``warmup`` rows: it is warm then."""
-_NEGLIGIBLE, _HOPELESS, _FEWEST_SCORED = 1e-3, 1e-6, 400
+_NEGLIGIBLE, _HOPELESS, _FEWEST_SCORED = 1e-3, 1e-4, 400
 """Weight below which a layout is left out of a decision, and below which it is dropped after so many rows."""
 _AT_ONCE = 64
 """Rows that wait before they are appended, unless something depends on them."""

@@ -25,8 +25,8 @@ from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import Estimator
 
 FEW = 6.0
-"""Rows up to which an arm is drawn at its whole standard deviation; after n rows at `FEW` / n of it, until that
-is ``exploration``. An arm is not given up after five pulls by a model that has seen twenty rows."""
+"""Rows up to which an arm is drawn at its whole standard deviation; after n rows at `FEW` / n of it, until
+that is ``exploration``. An arm is not given up after five pulls by a model that has seen twenty rows."""
 
 
 class PFNTS(Policy):
@@ -68,7 +68,7 @@ class PFNTS(Policy):
     ...     decision = policy.decide(context, rng=rng)
     ...     learned = policy.update(decision, reward=float(decision.arm == "standard") + 0.1 * rng.normal())
     >>> decision.arm, decision.propensities.round(3)
-    ('standard', array([0.001, 0.999]))
+    ('standard', array([0., 1.]))
     """
 
     name = "pfn-ts"

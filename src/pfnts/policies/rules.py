@@ -34,9 +34,9 @@ class Rule(Protocol):
 class Thompson:
     """Draw each arm's mean reward from the posterior and take the largest.
 
-    ``exploration`` is a factor on the posterior's standard deviations; 0 takes the largest mean. An arm with n
-    rows has a factor of at least ``few`` / n, up to 1. ``mixture`` is whether the posterior may be a mixture,
-    of which a component is drawn first.
+    ``exploration`` is a factor on the posterior's standard deviations; 0 takes the largest mean. An arm with
+    n rows has a factor of at least ``few`` / n, up to 1. ``mixture`` is whether the posterior may be a
+    mixture, of which a component is drawn first.
     """
 
     exploration: float = 1.0
