@@ -74,14 +74,14 @@ class Fragile(Backbone):
 
 BACKBONE_POLICIES: dict[str, Callable[[Fragile], Policy]] = {
     "adaptive": lambda b: make(
-        "pfn-ts", arms=["a", "b"], backbone=b, encoding=adaptive(), estimator="shrunk"
+        "pfn-ts", arms=["a", "b"], backbone=b, encoding=adaptive(), estimator="shrunk", refresh=1.5
     ),
-    "joint": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding="joint"),
-    "threshold": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding=threshold(), explore=0.2),
-    "epsilon-greedy": lambda b: make("epsilon-greedy", arms=["a", "b"], backbone=b),
+    "joint": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding="joint", refresh=1.5),
+    "threshold": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding=threshold(), explore=0.2, refresh=1.5),
+    "epsilon-greedy": lambda b: make("epsilon-greedy", arms=["a", "b"], backbone=b, refresh=1.5),
 }
 LOG_POLICIES: dict[str, Callable[[], Policy]] = {
-    "pfn-ts": lambda: make("pfn-ts", arms=["a", "b"], backbone="linear", explore=0.1),
+    "pfn-ts": lambda: make("pfn-ts", arms=["a", "b"], backbone="linear", explore=0.1, refresh=1.5),
     "lin-ts": lambda: make("lin-ts", arms=["a", "b"]),
     "lin-ucb": lambda: make("lin-ucb", arms=["a", "b"]),
     "ts": lambda: make("ts", arms=["a", "b"]),
