@@ -49,9 +49,9 @@ class State:
 
     def features_after(self, X: Tensor, y: Tensor) -> tuple[Features, Tensor]:
         """Append rows X (m, P), y (m,) to the features; return also those of each row, (m, K)."""
-        if not len(y):
-            return self.features, X.new_zeros(0, BASE_PREDICTIONS)
         like = self.features.X.buffer
+        if not len(y):
+            return self.features, like.new_zeros(0, BASE_PREDICTIONS)
         features, of_rows = self.features.extend(X.to(like)[None], y.to(like)[None])
         return features, of_rows[0]
 
