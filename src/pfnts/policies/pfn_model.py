@@ -168,8 +168,9 @@ class PFNModel(Model):
         return tuple(self._learner.changes)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PFNModel:
-        shared = (self._backbone, self._selector, self._estimator, self._memory, self._history)
+        shared = (self._backbone, self._selector, self._estimator, self._memory)
         memo |= {id(one): one for one in shared}
+        memo.setdefault(id(self._history), self._history)  # that of the policy, if it is copied too
         other = object.__new__(PFNModel)
         memo[id(self)] = other
         other.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
