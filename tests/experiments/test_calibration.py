@@ -95,7 +95,7 @@ def test_shrunk_variances_are_floored_by_the_variance_of_the_rewards(rng: np.ran
     """A backbone that never moves and predicts no spread is left with the floor alone."""
     given = history(rng)
     lower, upper = backbone_intervals(Oracle(step=0.0), given)["shrunk"]
-    np.testing.assert_allclose((upper - lower) / 2, 1.959964 * np.sqrt(0.01 * given.y.var() / 64), rtol=1e-6)
+    np.testing.assert_allclose((upper - lower) / 2, 1.959964 * 3 / 64 * given.y.std(), rtol=1e-6)
 
 
 def test_coverage_and_length_of_one_replication(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_record_says_what_produced_it(store: RunStore, done: Job, trajectory: Tr
         "settings": {
             "traffic": {"name": "Traffic", "settings": asdict(Traffic(warmup=0))},
             "schema": None,
-            "arm_schema": None,
+            "seed": None,
         },
     }
 

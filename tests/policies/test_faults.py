@@ -77,7 +77,9 @@ BACKBONE_POLICIES: dict[str, Callable[[Fragile], Policy]] = {
         "pfn-ts", arms=["a", "b"], backbone=b, encoding=adaptive(), estimator="shrunk", refresh=1.5
     ),
     "joint": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding="joint", refresh=1.5),
-    "threshold": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding=threshold(), explore=0.2, refresh=1.5),
+    "threshold": lambda b: make(
+        "pfn-ts", arms=["a", "b"], backbone=b, encoding=threshold(), explore=0.2, refresh=1.5
+    ),
     "epsilon-greedy": lambda b: make("epsilon-greedy", arms=["a", "b"], backbone=b, refresh=1.5),
 }
 LOG_POLICIES: dict[str, Callable[[], Policy]] = {

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,16 @@ def test_a_copy_that_adopts_what_another_learned_goes_on_like_one_that_learned_i
         np.testing.assert_allclose(one_decision.propensities, other.propensities, rtol=0, atol=1e-3)
     with pytest.raises(ValueError, match="other must have the same log"):
         one.adopt(two)
+
+
+def test_a_policy_without_rewards_can_be_copied_and_adopted(friedman: Environment) -> None:
+    one, two = PFNTS(2), PFNTS(2)
+    one.decide(friedman.contexts[0], rng=np.random.default_rng(0))
+    two.append(one.events)
+    two.adopt(one)
+    policies = one, two, copy.deepcopy(one)
+    first, *others = ([d.to_dict() for d in rounds(each, friedman, 1, 20)] for each in policies)
+    assert others == [first, first]
 
 
 def test_arm_that_was_never_eligible_does_not_stop_the_others(friedman: Environment) -> None:

@@ -165,7 +165,7 @@ def piece_around(size: int) -> tuple[int, int]:
     Examples
     --------
     >>> piece_around(15), piece_around(100)
-    ((15, 16), (96, 102))
+    ((15, 16), (97, 103))
     """
     begin = following = 0
     while following <= size:

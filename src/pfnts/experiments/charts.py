@@ -15,15 +15,17 @@ COLOURS = (
     "#0072B2", "#E69F00", "#D55E00", "#CC79A7", "#009E73",
     "#56B4E9", "#882255", "#332288", "#444444", "#999999",
     "#117733", "#AA4499", "#661100", "#6699CC", "#999933",
+    "#B15928",
 )  # fmt: skip
 """On white. The first six are those of Okabe and Ito, told apart in all common forms of colour blindness."""
 DARK_COLOURS = (
     "#4DA3E8", "#F2B233", "#FF7F4D", "#E89AC7", "#2CC796",
     "#96DAFF", "#D0629C", "#9B8CF0", "#C8C8C8", "#858585",
     "#66C07A", "#E070D8", "#C98A5E", "#8FB8E8", "#CFCF5A",
+    "#E8A070",
 )  # fmt: skip
 """The same on black."""
-DASHES = ("", "", "7 3", "", "", "7 3", "2 2", "2 2", "7 3", "2 2", *["6 2 1 2"] * 5)
+DASHES = ("", "", "7 3", "", "", "7 3", "2 2", "2 2", "7 3", "2 2", *["6 2 1 2"] * 6)
 """Lengths of dashes and gaps, so that nobody has to rely on the colour."""
 FIRST_ROUND = 10
 """Where curves of regret begin on a logarithmic axis: before it the arms are merely pulled in turn."""
@@ -105,7 +107,7 @@ def styles_of(names: Sequence[str]) -> list[int]:
     Examples
     --------
     >>> styles_of(["lin-ts", "pfn-ts"]), styles_of(["pfn-ts", "mine.Policy"])
-    ([1, 0], [0, 1])
+    ([2, 0], [0, 1])
     """
     known = policies.names()
     if len(set(names)) == len(names) and set(names) <= set(known):

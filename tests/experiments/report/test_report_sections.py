@@ -130,7 +130,7 @@ def test_default_within_a_settings_object_is_found(make_run: MakeRun) -> None:
         condense(make_run("linear", policy, 0, 1.0), {"producer": {"settings": policy.settings()}})
         for policy in (plain, varied)
     ]
-    assert row_name(organize(outcomes)[-1], plain) == "refresh=1.5 (default)"
+    assert row_name(organize(outcomes)[-1], plain) == "refresh=1.05 (default)"
 
 
 def test_every_policy_has_a_colour_and_dashes_of_its_own() -> None:
