@@ -77,8 +77,10 @@ BACKBONE_POLICIES: dict[str, Callable[[Fragile], Policy]] = {
         "pfn-ts", arms=["a", "b"], backbone=b, encoding=adaptive(), estimator="shrunk", refresh=1.5
     ),
     "joint": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding="joint", refresh=1.5),
-    "threshold": lambda b: make("pfn-ts", arms=["a", "b"], backbone=b, encoding=threshold(), explore=0.2, refresh=1.5),
-    "epsilon-greedy": lambda b: make("epsilon-greedy", arms=["a", "b"], backbone=b, refresh=1.5),
+    "threshold": lambda b: make(
+        "pfn-ts", arms=["a", "b"], backbone=b, encoding=threshold(), explore=0.2, refresh=1.5
+    ),
+    "epsilon-greedy": lambda b: make("epsilon-greedy", arms=["a", "b"], backbone=b),
 }
 LOG_POLICIES: dict[str, Callable[[], Policy]] = {
     "pfn-ts": lambda: make("pfn-ts", arms=["a", "b"], backbone="linear", explore=0.1, refresh=1.5),
@@ -226,8 +228,8 @@ def test_a_fault_in_the_log_changes_nothing(
 def test_a_backbone_that_often_fails_costs_no_reward_and_doubles_none() -> None:
     # One call of thirty is interrupted, and everything tried again until it works.
     backbone, fuse_rng = Fragile(), np.random.default_rng(3)
-    policy = make("pfn-ts", arms=2, backbone=backbone)
-    twin = make("pfn-ts", arms=2, backbone="linear", estimator="network")
+    policy = make("pfn-ts", arms=2, backbone=backbone, refresh=1.5)
+    twin = make("pfn-ts", arms=2, backbone=Fragile(), refresh=1.5)
     one, two, faults = np.random.default_rng(1), np.random.default_rng(1), 0
 
     def insist(call: Callable[[], Any]) -> Any:

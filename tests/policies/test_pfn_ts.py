@@ -221,6 +221,18 @@ def test_a_copy_that_adopts_what_another_learned_goes_on_like_one_that_learned_i
         one.adopt(two)
 
 
+def test_a_copy_adopts_a_model_without_rows() -> None:
+    one, two = PFNTS(2), PFNTS(2)
+    decision = one.decide([0.5], rng=np.random.default_rng(0))
+    two.append(one.events)
+    two.adopt(one)
+    for policy in (one, two):
+        policy.update(decision, reward=1.0)
+    left, right = (policy.decide([0.1], rng=np.random.default_rng(1)) for policy in (one, two))
+    assert left.arm == right.arm
+    np.testing.assert_array_equal(left.propensities, right.propensities)
+
+
 def test_arm_that_was_never_eligible_does_not_stop_the_others(friedman: Environment) -> None:
     policy, rng = pfnts(3, encoding="disjoint"), np.random.default_rng(0)
     for t in range(60):

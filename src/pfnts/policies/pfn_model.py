@@ -54,6 +54,7 @@ class PFNModel(Model):
         self._selector, self._backbone, self._estimator = selector, backbone, estimator
         self._memory, self._warmup, self._cost = memory, warmup, cost
         self._shape = shape
+        self._history: History | None = None
         self.copies = backbone.copies
         self.by_features = selector if isinstance(selector, Features) else None
         self.takes_features = self.by_features is not None
@@ -169,8 +170,7 @@ class PFNModel(Model):
     def __deepcopy__(self, memo: dict[int, Any]) -> PFNModel:
         shared = (self._backbone, self._selector, self._estimator, self._memory)
         memo |= {id(one): one for one in shared}
-        if self._shape is not None:
-            memo[id(self._history)] = self._history
+        memo[id(self._history)] = self._history
         other = object.__new__(PFNModel)
         memo[id(self)] = other
         other.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
@@ -192,6 +192,7 @@ class PFNModel(Model):
     def _ridge_scores(self, features: Features, *, width: int) -> RidgeScores:
         """Return a ridge regression on the rows that the posterior rests on."""
         learner, history = self._learner, self._history
+        assert history is not None, "a model without rows makes no shortlist"
         version = version_of(learner, 0)
         if self._scores is None or self._scores[0] != version:
             rows = learner.held_rows()[: learner.answering.distinct[0].version]
