@@ -80,7 +80,7 @@ BACKBONE_POLICIES: dict[str, Callable[[Fragile], Policy]] = {
     "threshold": lambda b: make(
         "pfn-ts", arms=["a", "b"], backbone=b, encoding=threshold(), explore=0.2, refresh=1.5
     ),
-    "epsilon-greedy": lambda b: make("epsilon-greedy", arms=["a", "b"], backbone=b, refresh=1.5),
+    "epsilon-greedy": lambda b: make("epsilon-greedy", arms=["a", "b"], backbone=b),
 }
 LOG_POLICIES: dict[str, Callable[[], Policy]] = {
     "pfn-ts": lambda: make("pfn-ts", arms=["a", "b"], backbone="linear", explore=0.1, refresh=1.5),
@@ -225,11 +225,13 @@ def test_a_fault_in_the_log_changes_nothing(
         assert faults >= 2
 
 
-def test_a_backbone_that_often_fails_costs_no_reward_and_doubles_none() -> None:
+# Rows that are learned once more are forecast in larger batches, which rounds the weights of layouts otherwise.
+@pytest.mark.parametrize(("encoding", "atol"), [("adaptive", 0.0), ("averaged", 1e-12)])
+def test_a_backbone_that_often_fails_costs_no_reward_and_doubles_none(encoding: str, atol: float) -> None:
     # One call of thirty is interrupted, and everything tried again until it works.
     backbone, fuse_rng = Fragile(), np.random.default_rng(3)
-    policy = make("pfn-ts", arms=2, backbone=backbone)
-    twin = make("pfn-ts", arms=2, backbone="linear", estimator="network")
+    policy = make("pfn-ts", arms=2, backbone=backbone, encoding=encoding, refresh=1.5)
+    twin = make("pfn-ts", arms=2, backbone=Fragile(), encoding=encoding, refresh=1.5)
     one, two, faults = np.random.default_rng(1), np.random.default_rng(1), 0
 
     def insist(call: Callable[[], Any]) -> Any:
@@ -245,11 +247,15 @@ def test_a_backbone_that_often_fails_costs_no_reward_and_doubles_none() -> None:
         x = X[t % 60]
         decision, other = insist(lambda x=x: policy.decide(x, rng=one)), twin.decide(x, rng=two)
         assert decision.arm == other.arm
-        np.testing.assert_array_equal(decision.propensities, other.propensities)
+        np.testing.assert_allclose(decision.propensities, other.propensities, rtol=0, atol=atol)
         insist(lambda d=decision, t=t: policy.update(d, reward=REWARDS[t % 60, d.index]))
         twin.update(other, reward=REWARDS[t % 60, other.index])
     assert faults > 8
-    assert list(map(to_dict, policy.events)) == list(map(to_dict, twin.events))
+    ours, theirs = list(map(to_dict, policy.events)), list(map(to_dict, twin.events))
+    if atol:
+        for event in [*ours, *theirs]:
+            event.pop("propensities", None)  # compared above
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("name", LOG_POLICIES)

@@ -10,7 +10,8 @@ from numpy.random import Generator
 from scipy import stats
 from scipy.optimize import brentq
 
-from pfnts.policies.rules import thompson
+from pfnts.policies.model import Shortlisted
+from pfnts.policies.rules import Thompson
 from pfnts.posterior import BoundedPosterior, GaussianPosterior, MixturePosterior
 
 N, FEW = 40_000, 500
@@ -128,21 +129,29 @@ def test_thompson_chooses_with_exact_propensities(exploration: float, shortlist:
     mixed = mixture(rng)
     eligible = np.tile([True, False, True, True], (FEW, 1))
     costs = rng.normal(size=4)
-    picked = None if shortlist is None else np.tile(shortlist, (FEW, 1))
+    rule = Thompson(exploration, mixture=True)
     for i in range(3):
-        given = mixed if shortlist is None else mixed.take(np.array(shortlist))
-        chosen = thompson(
-            given[np.full(FEW, i)],
-            eligible,
-            rng.random((FEW, 6)),
-            exploration=exploration,
-            costs=costs,
-            shortlist=picked,
-        )
+        posterior = mixed[np.full(FEW, i)]
+        answer: Any = posterior
+        if shortlist is not None:
+            answer = Shortlisted(posterior.take(np.array(shortlist)), np.tile(shortlist, (FEW, 1)), 0.0)
+        chosen = rule(answer, eligible, rng.random((FEW, rule.n_uniforms(4))), costs)
         np.testing.assert_allclose(
             chosen.propensities, chosen.propensities[:1].repeat(FEW, axis=0), atol=1e-12
         )
         fits(chosen.index, chosen.propensities[0])
+
+
+@pytest.mark.parametrize("kinds", [(gaussian,), (gaussian, bounded)])
+def test_a_shortlist_of_all_arms_chooses_as_without(kinds: Any, rng: Generator) -> None:
+    alone = len(kinds) == 1
+    posterior: Any = gaussian(rng, FEW) if alone else mixture(rng, [lambda r, k=k: k(r, FEW) for k in kinds])
+    rule, eligible = Thompson(0.7, mixture=not alone), np.tile([True, False, True, True], (FEW, 1))
+    uniforms, costs = rng.random((FEW, rule.n_uniforms(4))), rng.normal(size=4)
+    listed = Shortlisted(posterior, np.tile(np.arange(4), (FEW, 1)), 0.0)
+    ours, theirs = rule(listed, eligible, uniforms, costs), rule(posterior, eligible, uniforms, costs)
+    np.testing.assert_array_equal(ours.index, theirs.index)
+    np.testing.assert_array_equal(ours.propensities, theirs.propensities)
 
 
 def test_without_exploration_the_largest_mean_of_the_mixture_is_taken(rng: Generator) -> None:

@@ -54,6 +54,7 @@ class PFNModel(Model):
         self._selector, self._backbone, self._estimator = selector, backbone, estimator
         self._memory, self._warmup, self._cost = memory, warmup, cost
         self._shape = shape
+        self._history: History | None = None
         self.copies = backbone.copies
         self.by_features = selector if isinstance(selector, Features) else None
         self.takes_features = self.by_features is not None

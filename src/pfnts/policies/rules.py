@@ -68,7 +68,7 @@ class Thompson:
         few = thompson(
             answer.posterior,
             np.take_along_axis(eligible, positions, axis=1),
-            np.concatenate([uniforms[:, : positions.shape[1]], uniforms[:, -1:]], axis=1),
+            np.concatenate([uniforms[:, : positions.shape[1] + self.mixture], uniforms[:, -1:]], axis=1),
             exploration=self.factor(answer.posterior.size),
             costs=None if costs is None else costs[positions],
         )

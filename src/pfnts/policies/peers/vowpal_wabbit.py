@@ -97,10 +97,8 @@ class VowpalWabbitModel(Model):
     def observe(self, history: History, start: int, end: int) -> None:
         """Learn rows, each with the propensity of its arm."""
         live, new = history.live, slice(start, end)
-        rows = zip(
-            history.arms[new].tolist(), history.rewards[new].tolist(), history.shares[new], strict=True
-        )
-        for x, (arm, reward, share) in zip(history.contexts[new], rows, strict=True):
+        columns = (column[new].tolist() for column in (history.arms, history.rewards, history.shares))
+        for x, arm, reward, share in zip(history.contexts[new], *columns, strict=True):
             others = live if arm in live else (*live, arm)
             # It minimises costs.
             self._workspace.learn(_example(x, others, label=(arm, f"0:{-reward!r}:{share!r} ")))
