@@ -225,7 +225,7 @@ def test_a_fault_in_the_log_changes_nothing(
         assert faults >= 2
 
 
-# Rows that are learned once more are forecast in larger batches, which rounds the weights of layouts otherwise.
+# Rows learned again are forecast in larger batches, so the weights of layouts round differently.
 @pytest.mark.parametrize(("encoding", "atol"), [("adaptive", 0.0), ("averaged", 1e-12)])
 def test_a_backbone_that_often_fails_costs_no_reward_and_doubles_none(encoding: str, atol: float) -> None:
     # One call of thirty is interrupted, and everything tried again until it works.

@@ -108,22 +108,3 @@ def test_a_policy_with_a_posterior_draws_from_it(rng: Generator) -> None:
     np.testing.assert_allclose(decision.propensities, expected, atol=1e-9)
     np.testing.assert_allclose(policy.posterior([0.0]).mean, [1 / 2, 3 / 3])
     assert policy.explain([0.0]).leader == "b"
-
-
-def test_an_arm_with_few_rows_is_drawn_more_boldly(rng: Generator) -> None:
-    sizes = np.array([2, 6, 12, 40, 400])
-    rule = Thompson(0.15, few=6.0)
-    np.testing.assert_allclose(rule.factor(sizes), [1.0, 1.0, 0.5, 0.15, 0.15])
-    posterior = GaussianPosterior(mean=rng.normal(size=(1, 5)), variance=np.ones((1, 5)), size=sizes)
-    uniforms, everyone = rng.random((1, rule.n_uniforms(5))), np.ones((1, 5), dtype=bool)
-    chosen = rule(posterior, everyone, uniforms, None)
-    each = np.array([1.0, 1.0, 0.5, 0.15, 0.15])
-    expected = GaussianPosterior(mean=posterior.mean, variance=each**2 * np.ones((1, 5)), size=1)
-    np.testing.assert_allclose(chosen.propensities, expected.best_arm_probabilities())
-    assert chosen.posterior is posterior  # what is reported is not scaled
-
-
-@pytest.mark.parametrize(("exploration", "factor"), [(0.0, 0.0), (1.0, 1.0), (2.0, 2.0)])
-def test_caution_changes_neither_greedy_nor_full_thompson_sampling(exploration: float, factor: float) -> None:
-    rule = Thompson(exploration, few=6.0)
-    np.testing.assert_array_equal(np.broadcast_to(rule.factor(np.array([1, 5, 900])), 3), factor)

@@ -58,7 +58,6 @@ class PFNModel(Model):
         self.copies = backbone.copies
         self.by_features = selector if isinstance(selector, Features) else None
         self.takes_features = self.by_features is not None
-        self._history: History | None = None
         self._announced: PrefetchCache[AnyPosterior] | None = None
         if shape is not None:
             features, width = self.by_features, shape.width + shape.features

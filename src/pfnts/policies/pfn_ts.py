@@ -24,10 +24,6 @@ from pfnts.policies.settings import check_kind
 from pfnts.policies.traffic import TRAFFIC, Traffic
 from pfnts.posterior import Estimator
 
-FEW = 6.0
-"""Rows up to which an arm is drawn at its whole standard deviation; after n rows at `FEW` / n of it, until
-that is ``exploration``. An arm is not given up after five pulls by a model that has seen twenty rows."""
-
 
 class PFNTS(Policy):
     """Thompson sampling whose posterior is read off what a prediction model says about the history.
@@ -114,11 +110,7 @@ class PFNTS(Policy):
         super().__init__(
             arms,
             model=model,
-            rule=Thompson(
-                self._exploration,
-                mixture=selector.averages,
-                few=FEW if self._estimator.needs_mean_sd else 0.0,
-            ),
+            rule=Thompson(self._exploration, mixture=selector.averages),
             traffic=traffic,
             rewards=rewards,
             schema=schema,

@@ -34,14 +34,12 @@ class Rule(Protocol):
 class Thompson:
     """Draw each arm's mean reward from the posterior and take the largest.
 
-    ``exploration`` is a factor on the posterior's standard deviations; 0 takes the largest mean. An arm with
-    n rows has a factor of at least ``few`` / n, up to 1. ``mixture`` is whether the posterior may be a
-    mixture, of which a component is drawn first.
+    ``exploration`` is a factor on the posterior's standard deviations; 0 takes the largest mean. ``mixture``
+    is whether the posterior may be a mixture, of which a component is drawn first.
     """
 
     exploration: float = 1.0
     mixture: bool = False
-    few: float = 0.0
 
     @property
     def reason(self) -> Reason:
@@ -52,24 +50,17 @@ class Thompson:
         """One for each arm, one for ties, and one for the component of a mixture."""
         return n_arms + 1 + self.mixture
 
-    def factor(self, size: Counts) -> Matrix | float:
-        """Return the factor on the standard deviations of arms with so many rows (q, K)."""
-        if not self.few or not self.exploration:
-            return self.exploration
-        return np.maximum(self.exploration, np.minimum(1.0, self.few / size))
-
     def __call__(self, answer: Answer, eligible: Mask, uniforms: Matrix, costs: Vector | None) -> Choices:
         """Draw."""
         assert not isinstance(answer, Values), "Thompson sampling needs a posterior"
         if not isinstance(answer, Shortlisted):
-            factor = self.factor(answer.size)
-            return thompson(answer, eligible, uniforms, exploration=factor, costs=costs)
+            return thompson(answer, eligible, uniforms, exploration=self.exploration, costs=costs)
         positions = answer.positions
         few = thompson(
             answer.posterior,
             np.take_along_axis(eligible, positions, axis=1),
             np.concatenate([uniforms[:, : positions.shape[1] + self.mixture], uniforms[:, -1:]], axis=1),
-            exploration=self.factor(answer.posterior.size),
+            exploration=self.exploration,
             costs=None if costs is None else costs[positions],
         )
         shares = np.zeros(eligible.shape)
