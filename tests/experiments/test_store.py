@@ -134,7 +134,7 @@ def test_changed_source_of_the_package_is_another_run(
     "options",
     [
         {"refresh": 1.05},
-        {"encoding": "adaptive"},
+        {"encoding": "averaged"},
         {"warmup": 5},
         {"device": "cpu"},
         {"estimator": "network"},

@@ -14,6 +14,7 @@ from scipy import stats
 from pfnts import PFNTS
 from pfnts.backbones.network import EmbeddedBackbone
 from pfnts.events import Observed
+from pfnts.policies import Memory
 from pfnts.service.decisions import decide
 from pfnts.service.errors import Busy
 from pfnts.service.experiment import ExperimentState
@@ -222,14 +223,18 @@ def test_what_one_copy_has_learned_the_other_takes_over(monkeypatch):
         Observed(context={"x": float(rng.normal())}, arm="ab"[i % 2], value=float(rng.normal()))
         for i in range(143)
     ]
-    model = Model(lambda: PFNTS(["a", "b"], schema={"x": "numeric"}))
+
+    def policy() -> PFNTS:
+        return PFNTS(["a", "b"], schema={"x": "numeric"}, memory=Memory(refresh=2.0))
+
+    model = Model(policy)
     model.learn(events[:140], 139, "")
     assert asked
     asked.clear()
     for i in range(140, 143):
         model.learn(events[i : i + 1], i, "")
     assert asked == [], "three rewards more change no posterior"
-    alone = PFNTS(["a", "b"], schema={"x": "numeric"})
+    alone = policy()
     alone.append(events)
     np.testing.assert_allclose(
         model.serving.policy.posterior([{"x": 0.3}]).mean, alone.posterior([{"x": 0.3}]).mean, atol=1e-4
