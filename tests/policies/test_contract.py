@@ -535,7 +535,7 @@ def test_loaded_policy_continues_to_the_same_decisions(case: Case, tmp_path: Pat
     assert list(map(to_dict, loaded.events)) == list(map(to_dict, policy.events))
     assert [p.update(late[1].id, reward=1.0) for p in (policy, loaded)] == ["learned"] * 2
     assert [p.update("3", reward=1.0) for p in (policy, loaded)] == ["duplicate"] * 2
-    atol = 1e-3 if case is EMBEDDED else 0.0
+    atol = 1e-3 if case is EMBEDDED else 1e-12  # forecasts in larger batches round differently
     same(play(loaded, 40, seed=3, gap=0.1), play(policy, 40, seed=3, gap=0.1), atol=atol)
 
 
@@ -556,7 +556,8 @@ def test_late_doubled_and_removed_rewards_have_one_outcome_each(case: Case) -> N
     assert all(policy.decide([0.2, 0.4], rng=rng).arm != gone for _ in range(20))
     policy.add_arm(gone, case.features)
     fresh = policy.decide([0.2, 0.4], rng=rng)
-    if policy.traffic.warmup and not policy.traffic.explore and not case.features:
+    divided = policy.traffic.explore or policy.traffic.holdout
+    if policy.traffic.warmup and not divided and not case.features:
         assert (fresh.arm, fresh.reason) == (gone, "warmup")
 
 

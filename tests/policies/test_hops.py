@@ -38,7 +38,7 @@ def passed(call: Callable[[], Any]) -> set[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("named", "functions", "files"), [(True, 80, 24), (False, 84, 23)])
+@pytest.mark.parametrize(("named", "functions", "files"), [(True, 110, 28), (False, 110, 28)])
 def test_a_decision_and_a_reward_pass_few_functions(
     named: bool, functions: int, files: int, rng: Generator
 ) -> None:
