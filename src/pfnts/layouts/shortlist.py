@@ -26,7 +26,7 @@ class RidgeScores:
     """
 
     scaling: Scaling
-    """Of the W columns."""
+    """Centre and scale of the W columns."""
     products: Counts
     """(2, p) columns that are multiplied."""
     inverse: Matrix

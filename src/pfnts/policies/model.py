@@ -99,7 +99,7 @@ class Model(Protocol):
         return 0
 
     def lasts(self) -> int | None:
-        """Return the rows after which predictions change whatever the rows are, where that is known."""
+        """Return the number of rows after which any row changes predictions; None if not known."""
         return None
 
     def make_room(self, n_arms: int) -> bool:  # noqa: ARG002

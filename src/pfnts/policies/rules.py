@@ -147,7 +147,7 @@ def thompson(
     eligible: Mask,
     uniforms: Matrix,
     *,
-    exploration: Matrix | float = 1.0,
+    exploration: float = 1.0,
     costs: Vector | None = None,
 ) -> Choices:
     """Draw mean rewards (q, K) and take the largest of each row.
@@ -162,11 +162,11 @@ def thompson(
         (q, n) numbers: as many as a draw of the posterior needs (one for each entry, one more for a mixture),
         and the last of each row to break ties.
     exploration
-        Factor on the standard deviations of the draw, a number or (q, K); 0 takes the largest mean.
+        Factor on the standard deviations of the draw; 0 takes the largest mean.
     costs
         Deducted from the mean reward of each arm, (K,) or (q, K).
     """
-    scaled = posterior if np.all(np.equal(exploration, 1.0)) else posterior.scaled(exploration)
+    scaled = posterior if exploration == 1.0 else posterior.scaled(exploration)
     scaled = scaled if costs is None else scaled.shifted(costs)
     index = largest(scaled.draw(uniforms), eligible, uniforms[:, -1])
     return Choices(index, scaled.best_arm_probabilities(eligible), posterior)

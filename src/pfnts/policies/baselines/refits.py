@@ -64,7 +64,7 @@ class Refits(Generic[M]):
     extend: Extend[M] | None
     """Adds rows between two fits; None where they wait for the next."""
     shared: bool
-    """Whether one model, that of arm 0, answers for all arms."""
+    """True if one model, that of arm 0, predicts for all arms."""
     memory: Memory
     warmup: int
 
